@@ -1,0 +1,1 @@
+"""What a person types; one module a topic, all printing in one place."""

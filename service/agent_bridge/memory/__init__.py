@@ -1,0 +1,1 @@
+"""The canonical store: facts, their index, search. Knows no harness."""

@@ -1,0 +1,1 @@
+"""File events turned into "this project changed"."""
