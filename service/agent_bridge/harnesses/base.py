@@ -1,0 +1,301 @@
+"""The seam: what an agent program ("harness") is to the rest of the product.
+
+A harness answers in values. It is given a `Site`, a frozen observation of a project and of the user's
+harness homes, and says by which files it reads memory, which keys it needs and what a person should know.
+Nothing here touches a disk; `observe` gathers a Site, the projection performs what is answered.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from agent_bridge.projects import Project
+
+NO_LIMIT = 1 << 30
+"""The budget, in bytes, of a carrier that the harness reads whole."""
+
+LEAST_BUDGET = 2048
+"""A block with fewer bytes than this says too little to be worth its place (design, law 8)."""
+
+
+class Mode(StrEnum):
+    """How a store becomes visible to a harness."""
+
+    SYMLINK = "symlink"
+    """The harness's own memory directory is a link to the store."""
+    RENDER = "render"
+    """Facts are rendered into a file that the harness reads at the start of a session."""
+    HOOK = "hook"
+    """A hook of the harness prints them when a session starts."""
+    NONE = "none"
+    """The harness can't be reached, or its user doesn't want it to."""
+
+
+class Scope(StrEnum):
+    """Whose memory a store is."""
+
+    PROJECT = "project"
+    GLOBAL = "global"
+
+
+class FileKind(StrEnum):
+    """What stands at a path, as `lstat` and then `stat` tell it."""
+
+    ABSENT = "absent"
+    FILE = "file"
+    SYMLINK = "symlink"
+    """A symlink that ends at a regular file."""
+    DANGLING = "dangling"
+    """A symlink that ends nowhere, or in a loop."""
+    DIRECTORY = "directory"
+    LINKED_DIRECTORY = "linked_directory"
+    """A symlink that ends at a directory."""
+    OTHER = "other"
+    """A FIFO, a device, a socket, or something that can't be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionFile:
+    """One path that a harness may read, and what was found there.
+
+    `path` is the path as the harness spells it, `real` where it ends after all symlinks (equal to `path`'s
+    own real place when nothing is there). `data` is empty for everything that isn't a readable regular
+    file; `identity` is (device, inode) of the target. `name` is the path below the checkout with `/`, or
+    the whole path for a file outside of it. `inside`: the real file lies below the checkout.
+    """
+
+    name: str
+    path: Path
+    real: Path
+    kind: FileKind
+    data: bytes = b""
+    tracked: bool = False
+    identity: tuple[int, int] | None = None
+    inside: bool = True
+    problem: str = ""
+    """Why it could not be read, for `FileKind.OTHER`."""
+
+    @property
+    def readable(self) -> bool:
+        """A regular file stands here, directly or behind a symlink."""
+        return self.kind in (FileKind.FILE, FileKind.SYMLINK)
+
+    @property
+    def is_directory(self) -> bool:
+        """A directory stands here, directly or behind a symlink."""
+        return self.kind in (FileKind.DIRECTORY, FileKind.LINKED_DIRECTORY)
+
+
+@dataclass(frozen=True, slots=True)
+class NestedFile:
+    """An instruction file below the checkout's root, listed by Git: its path from the root and its bytes."""
+
+    name: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What is known before anything is looked at: whose session, where, with which environment.
+
+    `project` is None when only the user's own (global) scope is meant; `checkout` is then the home.
+    `checkout` is the main checkout or a worktree of it, as a real path.
+    """
+
+    project: Project | None
+    checkout: Path
+    is_main: bool = True
+    env: Mapping[str, str] = field(default_factory=dict)
+    is_git: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Site(Ground):
+    """A frozen observation of one checkout and of the harness homes that belong to its user.
+
+    `files` and `config` are keyed by the absolute path as spelled (`str`); `listings` by directory. A path
+    that is in none of them is absent or was not asked for.
+    """
+
+    files: Mapping[str, InstructionFile] = field(default_factory=dict)
+    config: Mapping[str, bytes] = field(default_factory=dict)
+    """Bytes of settings files that exist and can be read."""
+    listings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Names in flat directories that a harness asked for, sorted."""
+    nested: tuple[NestedFile, ...] = ()
+    """CLAUDE.md, AGENTS.md and their like below the root, which Git tracks or would add."""
+    parents: tuple[Path, ...] = ()
+    """Instruction files of the same names in directories above the checkout, nearest first."""
+
+    def file(self, path: Path | str) -> InstructionFile:
+        """What stands at `path`: absolute, or a name below the checkout."""
+        spelled = self.checkout / path
+        known = self.files.get(str(spelled))
+        if known is not None:
+            return known
+        inside = spelled.is_relative_to(self.checkout)
+        name = spelled.relative_to(self.checkout).as_posix() if inside else str(spelled)
+        return InstructionFile(name, spelled, spelled, FileKind.ABSENT, inside=inside)
+
+    def settings(self, path: Path | str) -> bytes | None:
+        """The bytes of a settings file, None where it is missing or unreadable."""
+        return self.config.get(str(self.checkout / path))
+
+
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """A file by which a harness gets the bodies of facts.
+
+    `budget` is the most bytes our block may have there (the harness's own limit; the product's setting may
+    be smaller). `local`: when we create it in a repository it stays out of Git. `header` is text that an
+    "own" file needs before the block (front matter, say). `readers` are harness names.
+    """
+
+    path: Path
+    kind: Literal["block", "own"]
+    scope: Scope
+    readers: tuple[str, ...]
+    create: bool
+    local: bool
+    budget: int = NO_LIMIT
+    header: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyEdit:
+    """One key of a harness's settings file that is to have a value.
+
+    `only_if` says, in words, under which condition the harness asked for it. `local`: the file lies in a
+    repository and must not become part of it through us.
+    """
+
+    path: Path
+    format: Literal["json", "toml"]
+    key: tuple[str, ...]
+    value: str | bool | int
+    why: str
+    only_if: str = ""
+    local: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LinkEdit:
+    """A path in a harness's home that is to be a symlink to `target`; a real directory there is adopted."""
+
+    path: Path
+    target: Path
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """A directory in which a harness has kept memories; they go into the store of `scope`, it stays."""
+
+    directory: Path
+    scope: Scope
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that a person should know about a harness here. `code` is stable, for `--json`."""
+
+    level: Literal["info", "warning"]
+    code: str
+    text: str
+    path: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NativeItem:
+    """One memory that a harness wrote by itself.
+
+    `directory` is the working directory it belongs to, None when it belongs to no directory.
+    `created_at` is ISO UTC text or "".
+    """
+
+    text: str
+    title: str
+    directory: Path | None
+    source_file: Path
+    created_at: str = ""
+
+
+class Harness(ABC):
+    """An agent program. One subclass a program, in a module of its own, without state."""
+
+    name: str
+    """Stable key, e.g. `claude-code`."""
+    title: str
+    """What people call it."""
+
+    @abstractmethod
+    def detect(self, env: Mapping[str, str]) -> bool:
+        """Whether this user seems to use it: its home exists or its program is on PATH."""
+
+    @abstractmethod
+    def projection_mode(self, scope: Scope) -> Mode:
+        """How facts of a scope reach it in general; `carriers` may still say none here."""
+
+    # What observe must gather. Listings first, then settings, then files: each may depend on those before.
+
+    def listings_wanted(self, _ground: Ground) -> tuple[Path, ...]:
+        """Flat directories whose names are needed."""
+        return ()
+
+    def config_wanted(self, _ground: Ground, _listings: Mapping[str, tuple[str, ...]]) -> tuple[Path, ...]:
+        """Settings files whose bytes are needed."""
+        return ()
+
+    def files_wanted(self, _ground: Ground, _config: Mapping[str, bytes]) -> tuple[Path, ...]:
+        """Instruction files and directories that it reads, or that decide what it reads."""
+        return ()
+
+    def follows(self, _ground: Ground, _file: InstructionFile) -> tuple[Path, ...]:
+        """Further files that it reads because of this one (imports)."""
+        return ()
+
+    # What it answers. All pure.
+
+    @abstractmethod
+    def carriers(self, site: Site, scope: Scope) -> tuple[Carrier, ...]:
+        """The files by which it gets the bodies of facts; empty where nothing may be written."""
+
+    def key_edits(self, _site: Site) -> tuple[KeyEdit, ...]:
+        """Settings that it needs so that the store is its memory."""
+        return ()
+
+    def disable_native_memory(self, _site: Site) -> tuple[KeyEdit, ...]:
+        """Settings that switch off the memory it keeps by itself, where that is on or holds anything."""
+        return ()
+
+    def links(self, _site: Site) -> tuple[LinkEdit, ...]:
+        """Links from its home into the store."""
+        return ()
+
+    def adoptions(self, _site: Site) -> tuple[Adoption, ...]:
+        """Directories outside of `links` whose memories the store takes over before our keys hide them."""
+        return ()
+
+    def notices(self, _site: Site) -> tuple[Notice, ...]:
+        """What a person should know: exceptions, settings that win over ours, files that can't be used."""
+        return ()
+
+    def memory_location(self, _site: Ground) -> Path | None:
+        """Where it keeps a project's memory by itself; None where it has no such place."""
+        return None
+
+    def native_memory(self, _env: Mapping[str, str]) -> list[NativeItem]:
+        """Memories that it wrote by itself and keeps for the whole user. Reads the disk, changes nothing."""
+        return []
+
+    def watch_places(self, _site: Site) -> tuple[Path, ...]:
+        """Flat directories in which a change matters, existing or not."""
+        return ()
