@@ -1,0 +1,124 @@
+"""Runs one program with an environment made from nothing and no way out but to a fake model server."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from clients.rig.server import FakeModel, served, walled
+
+TIMEOUT_S = 90.0
+"""A start takes one to three seconds; two cores shared by several tests may need many times that."""
+
+_LAUNCHER = Path(__file__).with_name("launch.py")
+
+
+class ClientError(Exception):
+    """A client program failed, hung, or went somewhere that it must not go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a program printed and how it ended. `network` is how it was shut in (see launch.py)."""
+
+    stdout: str
+    stderr: str
+    exit_code: int
+    network: str
+    elsewhere: tuple[str, ...]
+    """First lines of requests that were not for the fake server: they met the wall."""
+
+    def summary(self) -> str:
+        """The end of what was printed, for an error message."""
+        printed = f"stdout: …{self.stdout[-1000:]!r}, stderr: …{self.stderr[-1000:]!r}"
+        return f"exit code {self.exit_code}, went elsewhere: {list(self.elsewhere)}, {printed}"
+
+
+def base_environment(home: Path) -> dict[str, str]:
+    """The environment of a fresh login of a user whose home is `home`, and nothing of ours."""
+    temporary = home.parent / "tmp"
+    temporary.mkdir(exist_ok=True)
+    return {
+        "HOME": str(home),
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        "SHELL": "/bin/sh",
+        "USER": "tester",
+        "TMPDIR": str(temporary),
+        "GIT_CONFIG_NOSYSTEM": "1",
+    }
+
+
+def run_sealed(
+    argv_of: Callable[[str], Sequence[str]],
+    env_of: Callable[[str], Mapping[str, str]],
+    *,
+    cwd: Path,
+    model: FakeModel,
+    timeout: float = TIMEOUT_S,
+) -> Outcome:
+    """Run a program to its end in `cwd`, with standard input empty.
+
+    `argv_of` and `env_of` get the fake server's base URL (`http://127.0.0.1:PORT`). The network is a
+    namespace with loopback only where the kernel allows it; everywhere the proxy variables lead to a
+    wall that writes down who came. `timeout` is in seconds; the process group is killed in any case.
+
+    Raises ClientError when the time is up or the program never started.
+    """
+    ours, theirs = socket.socketpair()
+    with ours:
+        with theirs:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_LAUNCHER), str(theirs.fileno()), "2"],
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        try:
+            how, listeners = _receive(ours)
+            heard: list[str] = []
+            with served(listeners[0], model), walled(listeners[1], heard):
+                url, wall = (f"http://127.0.0.1:{place.getsockname()[1]}" for place in listeners)
+                order = {"argv": list(argv_of(url)), "env": {**_proxies(wall), **env_of(url)}}
+                ours.sendall(json.dumps(order).encode())
+                ours.shutdown(socket.SHUT_WR)
+                stdout, stderr = process.communicate(timeout=timeout)
+        except (subprocess.TimeoutExpired, OSError, IndexError) as problem:
+            _kill_group(process)
+            stdout, stderr = process.communicate()
+            raise ClientError(f"{problem}\n{_decoded(stdout)}\n{_decoded(stderr)}") from problem
+        finally:
+            _kill_group(process)
+    return Outcome(_decoded(stdout), _decoded(stderr), process.returncode, how, tuple(heard))
+
+
+def _receive(channel: socket.socket) -> tuple[str, list[socket.socket]]:
+    how, descriptors, _, _ = socket.recv_fds(channel, 100, 2)
+    return how.decode(), [socket.socket(fileno=descriptor) for descriptor in descriptors]
+
+
+def _proxies(wall: str) -> dict[str, str]:
+    names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+    proxies = {spelled: wall for name in names for spelled in (name, name.lower())}
+    return proxies | dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
