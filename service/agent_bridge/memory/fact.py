@@ -13,7 +13,6 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import PurePosixPath
 
 from agent_bridge.memory import frontmatter
 from agent_bridge.memory.frontmatter import FactProblem, Value, lookup
@@ -42,10 +41,13 @@ TITLE_LENGTH = 60
 HOOK_LENGTH = 100
 
 _TYPE_ORDER = {"feedback": 0, "user": 1, "project": 2, "memory": 2, "decision": 3, "reference": 4}
+_REVERSED = str.maketrans("0123456789", "9876543210")  # times of one format then sort newest first
 _FALSE = frozenset({"false", "no", "off", "0", "n"})
 _TRUE = frozenset({"true", "yes", "on", "1", "y"})
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(\S.*)")
-_UNCLOSED_PRIVATE = re.compile(r"^[ ]*(?:private[ ]*:|type[ ]*:[ ]*[\"']?user\b)", re.MULTILINE | re.IGNORECASE)
+_UNCLOSED_PRIVATE = re.compile(
+    r"^[ ]*(?:private[ ]*:|type[ ]*:[ ]*[\"']?user\b)", re.MULTILINE | re.IGNORECASE
+)
 _BAD_ID = re.compile(r"[\x00-\x1f\x7f\[\]<>`\u2028\u2029]")
 
 
@@ -59,8 +61,8 @@ class Fact:
 
     `path` is POSIX, relative to the store. `private` is the file's own mark (`private`, or type `user`); what
     was judged earlier is the store's business. `native`: Claude Code wrote the file's frontmatter last.
-    `secrets` names the kinds of credentials found anywhere in the file. `text_hash` is of the normalised body,
-    `digest` of the file's bytes (both SHA-256, hex).
+    `secrets` names the kinds of credentials found anywhere in the file. `text_hash` is of the normalised
+    body, `digest` of the file's bytes (both SHA-256, hex).
     """
 
     path: str
@@ -89,13 +91,13 @@ def parse_fact(path: str, data: bytes) -> Fact:
     text = decode(data)
     parts = frontmatter.split(text)
     keys = frontmatter.read_mapping(text[parts.start : parts.end])
-    body = _plain(text[parts.body :])
+    body = plain_body(text[parts.body :])
     name = _line(lookup(keys, "name"))
     description = _line(lookup(keys, "description"))
     body = body or description
     if not body:
         raise EmptyFact("the file is empty")
-    if _has_conflict(body):
+    if has_conflict(body):
         raise FactProblem("it holds Git's conflict markers", "Resolve the conflict.")
     kind = _kind(lookup(keys, "type")) or ("decision" if path.startswith("decisions/") else "project")
     unclosed_private = parts.opened and not parts.closed and bool(_UNCLOSED_PRIVATE.search(body[:4096]))
@@ -109,10 +111,12 @@ def parse_fact(path: str, data: bytes) -> Fact:
         type=kind,
         tags=_tags(lookup(keys, "tags")),
         pinned=_word(lookup(keys, "pinned")) in _TRUE,
-        private=_private(lookup(keys, "private"), kind) or unclosed_private,
+        private=is_private(lookup(keys, "private"), kind) or unclosed_private,
         source=_line(lookup(keys, "source")),
         created_at=timestamp(lookup(keys, "created_at", "createdAt")),
-        updated_at=max(timestamp(lookup(keys, "updated_at", "updatedAt")), timestamp(lookup(keys, "modified"))),
+        updated_at=max(
+            timestamp(lookup(keys, "updated_at", "updatedAt")), timestamp(lookup(keys, "modified"))
+        ),
         origin_session=_line(lookup(keys, "originSessionId", "origin_session_id")),
         name=name,
         description=description,
@@ -123,16 +127,10 @@ def parse_fact(path: str, data: bytes) -> Fact:
     )
 
 
-def order_key(fact: Fact) -> tuple[object, ...]:
+def order_key(fact: Fact) -> tuple[bool, int, str, str, str]:
     """Sorts facts by importance: pinned, type, newest first, id. Never the file's own time."""
-    newest = max(fact.updated_at, fact.created_at)
-    return (
-        not fact.pinned,
-        _TYPE_ORDER.get(fact.type, 5),
-        tuple(-ord(char) for char in newest) or (0,),
-        fact.id,
-        fact.path,
-    )
+    newest = max(fact.updated_at, fact.created_at).translate(_REVERSED)
+    return (not fact.pinned, _TYPE_ORDER.get(fact.type, 5), newest or "~", fact.id, fact.path)
 
 
 def new_fact_bytes(
@@ -147,7 +145,7 @@ def new_fact_bytes(
     pinned: bool = False,
     title: str | None = None,
 ) -> bytes:
-    """A new fact's file in Claude Code's shape: our keys below `metadata`, where Claude would move them anyway."""
+    """A new fact's file in Claude Code's shape: our keys below `metadata`, where Claude would move them."""
     lines = ["---", *([f"name: {frontmatter.scalar(title)}"] if title else []), "metadata:"]
     values: list[tuple[str, object]] = [("type", type), ("id", fact_id)]
     values += [("tags", tags)] if tags else []
@@ -155,7 +153,7 @@ def new_fact_bytes(
     values += [("private", True)] if private else []
     values += [("source", source), ("created_at", iso(now))]
     lines += [f"  {key}: {frontmatter.scalar(value)}" for key, value in values]
-    return ("\n".join([*lines, "---", "", _plain(text)]) + "\n").encode()
+    return ("\n".join([*lines, "---", "", plain_body(text)]) + "\n").encode()
 
 
 def set_keys(data: bytes, changes: Mapping[str, object]) -> bytes:
@@ -209,7 +207,9 @@ def timestamp(value: Value | None) -> str:
     if match is None:
         return ""
     year, month, day, hour, minute, second, fraction, zone = match.groups()
-    sign, hours, minutes = (zone[0], *re.findall(r"\d\d?", zone[1:]), "0")[:3] if zone and zone != "Z" else "+00"
+    sign, hours, minutes = (
+        (zone[0], *re.findall(r"\d\d?", zone[1:]), "0")[:3] if zone and zone != "Z" else "+00"
+    )
     try:
         return iso(
             datetime.fromisoformat(
@@ -235,7 +235,7 @@ def decode(data: bytes) -> str:
         raise FactProblem(f"it is not UTF-8 text (byte {error.start})", "Save it as UTF-8.") from error
 
 
-def _plain(text: str) -> str:
+def plain_body(text: str) -> str:
     """A body: LF line ends, no empty lines before, no white space behind."""
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -245,7 +245,7 @@ def _plain(text: str) -> str:
     return text
 
 
-def _has_conflict(body: str) -> bool:
+def has_conflict(body: str) -> bool:
     """Git's three marker lines, in their order."""
     at = -1
     for mark in ("\n<<<<<<< ", "\n=======\n", "\n>>>>>>> "):
@@ -269,7 +269,7 @@ def _word(value: Value | None) -> str:
     return _uncommented(value).casefold()
 
 
-def _private(value: Value | None, kind: str) -> bool:
+def is_private(value: Value | None, kind: str) -> bool:
     """Whatever is not clearly false is private; without a mark only type `user` is."""
     return kind.casefold() == "user" if value is None else _word(value) not in _FALSE
 
@@ -344,12 +344,3 @@ def _cut(text: str, length: int) -> str:
 def is_fact_name(name: str) -> bool:
     """Whether a file of this name (no directories) can be a fact."""
     return name.endswith(".md") and not name.startswith(".") and name != "MEMORY.md" and name != ".md"
-
-
-def is_document(path: str) -> bool:
-    """Whether this path (relative to the store) is one of the three documents that people keep."""
-    return PurePosixPath(path).as_posix() in DOCUMENTS
-
-
-DOCUMENTS = ("conventions.md", "context.md", "preferences.md")
-"""Files kept by people and projected whole, in the order in which they are shown."""

@@ -35,7 +35,7 @@ _INDICATORS = frozenset("-?:,[]{}#&*!|>'\"%@` ")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
-class FactProblem(Exception):
+class FactProblem(Exception):  # noqa: N818 - a finding about a file, told and never fatal
     """A file can't be read as a fact: `reason` says why, `remedy` what to do."""
 
     def __init__(self, reason: str, remedy: str = "Mend the file by hand.") -> None:
@@ -63,7 +63,7 @@ class Parts:
 
 
 def split(text: str) -> Parts:
-    """Find the frontmatter: a first line `---` and the next line `---`; one that never closes is body text."""
+    """Find the frontmatter: a first line `---` up to the next such line; unclosed, it is body text."""
     bom = "\ufeff" if text.startswith("\ufeff") else ""
     found = _LINE_END.search(text)
     eol = found.group() if found else "\n"
@@ -160,7 +160,9 @@ def load_mapping(head: str) -> dict[str, Value]:
             remedy="Install PyYAML from a wheel, or build it where libyaml's headers are.",
         )
     if len(head) > MAX_HEAD:
-        raise FactProblem(f"its frontmatter is larger than {MAX_HEAD // 1024} KiB", "Shorten the frontmatter.")
+        raise FactProblem(
+            f"its frontmatter is larger than {MAX_HEAD // 1024} KiB", "Shorten the frontmatter."
+        )
     try:
         depth = 0
         for event in yaml.parse(head, Loader=loader):
@@ -200,6 +202,7 @@ def _where(error: Exception) -> str:
 # --- writing ---------------------------------------------------------------------------------------------
 
 _RESERVED = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
+_ID = re.compile(r"\d{8}-\d{4,9}-[a-z0-9-]*[a-z0-9]")  # no YAML reader takes it for a number or a date
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 
 
@@ -210,7 +213,7 @@ def scalar(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_item(str(item)) for item in value) + "]"
     text = str(value)
-    if _TIMESTAMP.fullmatch(text):
+    if _TIMESTAMP.fullmatch(text) or _ID.fullmatch(text):
         return text
     bare = text[:1].isalpha() and text == text.strip() and text.isprintable() and _fast_value(text) == text
     return text if bare and text.lower() not in _RESERVED else _quoted(text)
@@ -311,7 +314,7 @@ def _places(lines: list[str], key: str) -> list[tuple[int, int, str]]:
 
 
 def _stop(lines: list[str], start: int, indent: int) -> int:
-    """The line after a key's value: what is indented deeper, or a list at the key's own level, belongs to it."""
+    """The line after a key's value: what is indented deeper belongs to it, and a list at its own level."""
     stop = last = start + 1
     while stop < len(lines):
         line = lines[stop].rstrip("\r\n")

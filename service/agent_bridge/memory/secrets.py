@@ -46,8 +46,9 @@ _RULES = (
     _rule(
         "AWS secret access key",
         ("aws", "secret"),
-        r"(?:aws.{0,24}(?:key|secret)|secret.?access.?key)[\"'`]{0,2}[ \t]{0,4}(?:[:=]{1,2}>?|\bis\b)[ \t]{0,4}"
-        r"[\"'`]{0,2}(?P<value>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
+        r"(?:aws.{0,24}(?:key|secret)|secret.?access.?key)[\"'`]{0,2}"
+        r"[ \t]{0,4}(?:[:=]{1,2}>?|\bis\b)[ \t]{0,4}[\"'`]{0,2}"
+        r"(?P<value>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
         re.IGNORECASE,
     ),
     _rule("GitHub token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), _HEAD + r"gh[pousr]_[A-Za-z0-9]{36,255}"),
@@ -97,7 +98,18 @@ _RULES = (
 )
 
 _PLACEHOLDERS = frozenset(
-    {"password", "passwd", "pass", "pwd", "secret", "token", "changeme", "example", "your_password", "your-password"}
+    {
+        "password",
+        "passwd",
+        "pass",
+        "pwd",
+        "secret",
+        "token",
+        "changeme",
+        "example",
+        "your_password",
+        "your-password",
+    }
 )
 
 
@@ -126,5 +138,9 @@ def _harmless(kind: str, value: str) -> bool:
         return "EXAMPLE" in value
     if kind in {"password in a URL", "OAuth client secret"}:
         plain = value.lower().strip("._-~")
-        return plain in _PLACEHOLDERS or len(set(plain)) <= 2 or plain.startswith(("your", "example", "placeholder"))
+        return (
+            plain in _PLACEHOLDERS
+            or len(set(plain)) <= 2
+            or plain.startswith(("your", "example", "placeholder"))
+        )
     return False

@@ -1,0 +1,212 @@
+"""Walk a store's directory and read what changed. Knows files, not what they mean for anybody.
+
+Nothing but regular files below the store is ever opened. A file is known by its signature (see below);
+one whose time is within 50 ms of the moment it was read is read again next time, since a second change
+within the same tick of the file system's clock, of the same size, would look like none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import FileIO
+
+from agent_bridge.memory.documents import DOCUMENTS, Document, parse_document
+from agent_bridge.memory.fact import MAX_BYTES, EmptyFact, Fact, FactProblem, is_fact_name, parse_fact
+from agent_bridge.memory.snapshot import Problem
+
+MAX_DEPTH = 16
+"""Directories within one another below the store."""
+
+RACY_NS = 50_000_000
+"""Nanoseconds between a file's time and its reading within which a change could go unseen."""
+
+_UNSHOWABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+Signature = tuple[int, int, int, int]
+"""mtime_ns, size, inode, ctime_ns."""
+
+
+@dataclass(slots=True)
+class Known:
+    """What is known of one file: fact, document, problem, or nothing (nothing stands in it).
+
+    `racy`: it may have changed unseen and is read again by the next scan.
+    """
+
+    signature: Signature
+    fact: Fact | None = None
+    document: Document | None = None
+    problem: Problem | None = None
+    racy: bool = False
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One walk: candidates (path below the store -> signature; real path where a link led), problems."""
+
+    found: dict[str, Signature]
+    links: dict[str, str]
+    problems: tuple[Problem, ...]
+
+
+def walk(root: str) -> Listing:
+    """All files below `root` (a real path) that can be facts or documents. A missing root is an empty one."""
+    found: dict[str, Signature] = {}
+    symlinks: list[tuple[str, str]] = []
+    problems: list[Problem] = []
+    pending = [("", root, 0)]
+    while pending:
+        prefix, directory, depth = pending.pop()
+        try:
+            with os.scandir(directory) as entries:
+                for entry in entries:
+                    name = entry.name
+                    if name[0] == ".":
+                        continue
+                    if entry.is_symlink():
+                        symlinks.append((prefix + name, entry.path))
+                    elif entry.is_dir(follow_symlinks=False):
+                        if depth >= MAX_DEPTH:
+                            problems.append(_too_deep(prefix + name))
+                        else:
+                            pending.append((f"{prefix}{name}/", entry.path, depth + 1))
+                    elif is_fact_name(name):
+                        _take(entry, prefix + name, found, problems)
+        except FileNotFoundError:
+            continue  # removed while we walked, or no store yet
+        except OSError as error:
+            problems.append(_unreadable(prefix.rstrip("/") or ".", error))
+    links: dict[str, str] = {}
+    for path, link in symlinks:
+        _follow(root, path, link, found, links, problems)
+    return Listing(found, links, tuple(problems))
+
+
+def _take(entry: os.DirEntry[str], path: str, found: dict[str, Signature], problems: list[Problem]) -> None:
+    try:
+        info = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return
+    if stat.S_ISREG(info.st_mode):
+        found[path] = (info.st_mtime_ns, info.st_size, info.st_ino, info.st_ctime_ns)
+    else:
+        problems.append(_special(path, info.st_mode))
+
+
+def _follow(
+    root: str,
+    path: str,
+    link: str,
+    found: dict[str, Signature],
+    links: dict[str, str],
+    problems: list[Problem],
+) -> None:
+    """A link to a fact that has its own place in the store adds nothing; one that leads out is reported."""
+    try:
+        real = os.path.realpath(link, strict=True)
+        info = os.lstat(real)
+    except OSError:
+        if is_fact_name(path.rsplit("/", 1)[-1]):
+            problems.append(Problem(path, "it is a symlink that leads nowhere", "Remove the link."))
+        return
+    directory = stat.S_ISDIR(info.st_mode)
+    if not directory and not is_fact_name(path.rsplit("/", 1)[-1]):
+        return
+    if os.path.commonpath((root, real)) != root:
+        problems.append(
+            Problem(
+                path, "it is a symlink that leads out of the store", "Put the file itself into the store."
+            )
+        )
+        return
+    if directory or os.path.relpath(real, root) in found:
+        return
+    if not stat.S_ISREG(info.st_mode):
+        problems.append(_special(path, info.st_mode))
+        return
+    found[path] = (info.st_mtime_ns, info.st_size, info.st_ino, info.st_ctime_ns)
+    links[path] = real
+
+
+def read(root: str, path: str, real: str | None, before: Known | None) -> Known | None:
+    """Read one candidate; None where it is gone. `before` saves parsing where the bytes are the same."""
+    target = real or f"{root}/{path}"
+    signature: Signature = (0, 0, 0, 0)
+    try:
+        if _UNSHOWABLE.search(path):
+            raise FactProblem("its name holds characters that can't be shown", "Rename it.")
+        started = time.time_ns()
+        data, info = _bytes_of(target)
+        signature = (info.st_mtime_ns, info.st_size, info.st_ino, info.st_ctime_ns)
+        racy = abs(started - max(info.st_mtime_ns, info.st_ctime_ns)) < RACY_NS
+        digest = hashlib.sha256(data).hexdigest()
+        if before is not None and before.digest == digest:
+            return Known(signature, before.fact, before.document, before.problem, racy, digest)
+        return _parsed(path, data, Known(signature, racy=racy, digest=digest))
+    except FileNotFoundError:
+        return None
+    except FactProblem as error:
+        return Known(signature, problem=Problem(_shown(path), error.reason, error.remedy), racy=True)
+    except OSError as error:
+        return Known(signature, problem=_unreadable(path, error), racy=True)
+
+
+def _parsed(path: str, data: bytes, known: Known) -> Known:
+    try:
+        if path in DOCUMENTS:
+            known.document = parse_document(path, data)
+        else:
+            known.fact = parse_fact(path, data)
+    except EmptyFact:
+        pass  # nothing stands in it: neither a fact nor a problem
+    except FactProblem as error:
+        known.problem = Problem(path, error.reason, error.remedy)
+    return known
+
+
+def _bytes_of(path: str) -> tuple[bytes, os.stat_result]:
+    """A regular file's bytes. It was one when it was listed; what it became since is looked at first."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with FileIO(descriptor, "rb") as file:
+        info = os.fstat(descriptor)
+        if not stat.S_ISREG(info.st_mode):
+            raise FactProblem(f"it is {_kind(info.st_mode)}", "Move it out of the store.")
+        if info.st_size > MAX_BYTES:
+            raise FactProblem("it is larger than 1 MiB", "Split it, or move it out of the store.")
+        return b"".join(_chunks(file)), info
+
+
+def _chunks(file: FileIO) -> Iterator[bytes]:
+    left = MAX_BYTES + 1
+    while left > 0 and (chunk := file.read(left)):
+        left -= len(chunk)
+        yield chunk
+
+
+def _kind(mode: int) -> str:
+    names = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFDIR: "a directory"}
+    return names.get(stat.S_IFMT(mode), "a device")
+
+
+def _special(path: str, mode: int) -> Problem:
+    return Problem(_shown(path), f"it is {_kind(mode)}, not a file", "Move it out of the store.")
+
+
+def _too_deep(path: str) -> Problem:
+    return Problem(_shown(path), f"it lies deeper than {MAX_DEPTH} directories", "Move it up.")
+
+
+def _unreadable(path: str, error: OSError) -> Problem:
+    return Problem(_shown(path), f"it can't be read ({os.strerror(error.errno or 0)})", "Check its rights.")
+
+
+def _shown(path: str) -> str:
+    """A path as it can be printed: one line, valid Unicode."""
+    return _UNSHOWABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", path)

@@ -1,0 +1,407 @@
+"""A store: a directory of facts, read as a whole and written one fact at a time.
+
+The files are the truth. Reading creates nothing; writing happens under the store's lock in its state
+directory and never overwrites a file that changed meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+
+from agent_bridge import files
+from agent_bridge.errors import ConflictError, DuplicateError, NotFoundError, RefusedError, UsageError
+from agent_bridge.memory import fact_cache, scan, similarity, snapshot
+from agent_bridge.memory.documents import DOCUMENTS, Document
+from agent_bridge.memory.fact import (
+    MAX_BYTES,
+    EmptyFact,
+    Fact,
+    FactProblem,
+    fact_id_for,
+    is_fact_name,
+    iso,
+    new_fact_bytes,
+    parse_fact,
+    replace_body,
+    set_keys,
+    slug_for,
+)
+from agent_bridge.memory.privacy import PrivacyRecord
+from agent_bridge.memory.scan import Known
+from agent_bridge.memory.snapshot import Problem, Snapshot
+
+__all__ = ["Added", "Document", "Problem", "Similar", "Snapshot", "Store"]
+
+IGNORED = ("MEMORY.md", "index.json")
+"""Derived files: what a store's own .gitignore names."""
+
+_ID_HEAD = re.compile(r"(\d{8})-(\d{4,9})-")
+_SHORTEST_PREFIX = 4
+_TRIES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Similar:
+    """A fact that shares many words with a text; `score` is the Jaccard figure, `why` says it in words."""
+
+    fact: Fact
+    score: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """A fact that was added, and those it resembles, the most similar first."""
+
+    fact: Fact
+    similar: list[Similar]
+
+
+class Store:
+    """The facts below `root`. `state` is a private directory outside the repository, for this store alone."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        scope: str = "project",
+        state: Path,
+        lock_timeout_s: float = 30.0,
+        threshold: float = 0.5,
+    ) -> None:
+        self.root = root
+        self.scope = scope
+        self.state = state
+        self._lock_timeout_s = lock_timeout_s
+        self._threshold = threshold
+        self._privacy = PrivacyRecord(state)
+        self._known: dict[str, Known] | None = None
+        self._listing_problems: tuple[Problem, ...] = ()
+        self._judged: object = None
+        self._snapshot: Snapshot | None = None
+
+    # --- reading
+
+    def scan(self) -> Snapshot:
+        """The store as it is now. Reads only what changed; the same object where nothing did."""
+        root = os.path.realpath(self.root)
+        listing = scan.walk(root)
+        known = self._known
+        cached = known is None
+        if known is None:
+            known = fact_cache.load(fact_cache.cache_path(self.state), root)
+        now: dict[str, Known] = {}
+        read = 0
+        for path, signature in listing.found.items():
+            one = known.get(path)
+            if one is None or one.racy or one.signature != signature:
+                before, one = one, scan.read(root, path, listing.links.get(path), one)
+                read += one is not None and (before is None or before.digest != one.digest)
+            if one is not None:
+                now[path] = one
+        if cached and read >= fact_cache.WORTHWHILE:
+            fact_cache.save(fact_cache.cache_path(self.state), root, now)
+        return self._settle(now, listing.problems, unchanged=not read and now.keys() == known.keys())
+
+    def refresh(self, path: Path) -> Snapshot:
+        """The store with this one file read anew, all else as the last scan knew it (a scan if none was)."""
+        root = os.path.realpath(self.root)
+        full = Path(os.path.realpath(path.parent)) / path.name
+        relative = PurePosixPath(os.path.relpath(full, root)).as_posix()
+        hidden = any(part.startswith(".") for part in relative.split("/"))
+        if self._known is None or hidden or not is_fact_name(path.name) or full.is_symlink():
+            return self.scan()
+        now = dict(self._known)
+        one = scan.read(root, relative, None, now.pop(relative, None))
+        if one is not None:
+            now[relative] = one
+        return self._settle(now, self._listing_problems, unchanged=False)
+
+    def find(self, key: str) -> Fact:
+        """The fact with this id or path (with or without .md), or the only one whose id begins so.
+
+        Raises NotFoundError, UsageError where several begin so.
+        """
+        return _find(self.scan().facts, key)
+
+    def similar(self, text: str, *, but: str = "") -> list[Similar]:
+        """The facts that resemble a text, the most similar first; `but` is an id to leave out."""
+        return self._similar(self.scan().facts, text, but)
+
+    # --- writing
+
+    def create(self) -> None:
+        """Make the store's directories and its .gitignore, where they are missing."""
+        (self.root / "entries").mkdir(parents=True, exist_ok=True)
+        image = files.read_image(self.root / ".gitignore", within=self.root)
+        present = image.data.decode("utf-8", "replace").splitlines()
+        missing = [name for name in IGNORED if name not in present]
+        if missing:
+            gap = b"" if image.data.endswith(b"\n") or not image.data else b"\n"
+            data = image.data + gap + "".join(f"{name}\n" for name in missing).encode()
+            files.replace(image, data, keep_dir=self._keep_dir)
+
+    def add(
+        self,
+        text: str,
+        *,
+        tags: Iterable[str] = (),
+        type: str = "project",  # noqa: A002 - the key's own name
+        source: str = "cli",
+        private: bool = False,
+        title: str | None = None,
+        pinned: bool = False,
+        now: datetime | None = None,
+    ) -> Added:
+        """Add a fact. Raises DuplicateError (names the fact of this text), UsageError, LockTimeoutError."""
+        moment = now or datetime.now(UTC)
+        named = tuple(dict.fromkeys(tag for tag in (" ".join(tag.split()) for tag in tags) if tag))
+
+        def content(fact_id: str) -> bytes:
+            return new_fact_bytes(
+                text,
+                fact_id=fact_id,
+                now=moment,
+                type=type,
+                tags=named,
+                source=source,
+                private=private,
+                pinned=pinned,
+                title=title,
+            )
+
+        _check_text(content("00000000-0000-check"), text)
+        with self._locked("add a fact"):
+            facts = self.scan().facts
+            _refuse_duplicate(facts, text)
+            self.create()
+            number = _next_number(facts, self.root, moment)
+            path = self._create_new(
+                lambda attempt: f"entries/{fact_id_for(text, number + attempt, moment)}.md",
+                lambda name: content(PurePosixPath(name).stem),
+            )
+            return self._added(path, facts, private=private)
+
+    def adopt(self, data: bytes, name: str, source: str, *, private: bool = False) -> Added:
+        """Take a file over from a harness: its frontmatter stays byte for byte.
+
+        `name` is its name there (may hold directories); a taken name gets `.imported-N`. A file without
+        frontmatter gets one that names `source`. Raises DuplicateError, FactProblem, EmptyFact.
+        """
+        parsed = parse_fact(name, data)
+        if not data.removeprefix(b"\xef\xbb\xbf").startswith(b"---"):
+            data = set_keys(data, {"source": source})
+        if private and not parsed.private:
+            data = set_keys(data, {"private": True})
+        stem = _safe_stem(name, parsed.body)
+        with self._locked("take over a fact"):
+            facts = self.scan().facts
+            _refuse_duplicate(facts, parsed.body)
+            self.create()
+            path = self._create_new(
+                lambda attempt: f"{stem}.md" if not attempt else f"{stem}.imported-{attempt}.md",
+                lambda _: data,
+            )
+            return self._added(path, facts, private=private)
+
+    def edit(self, key: str, text: str, *, now: datetime | None = None) -> Fact:
+        """Give a fact another text. Raises NotFoundError, DuplicateError, RefusedError, ConflictError."""
+
+        def changed(data: bytes) -> bytes:
+            return set_keys(replace_body(data, text), {"updated_at": iso(now or datetime.now(UTC))})
+
+        with self._locked("edit a fact"):
+            facts = self.scan().facts
+            fact = _find(facts, key)
+            _refuse_duplicate([one for one in facts if one.path != fact.path], text)
+            _check_text(text.encode("utf-8", "surrogatepass"), text)
+            return self._rewrite(fact, changed)
+
+    def remove(self, key: str) -> Fact:
+        """Delete a fact's file; returns what it was. A private text stays remembered as private."""
+        with self._locked("remove a fact"):
+            fact = self.find(key)
+            files.delete(files.read_image(self.root / fact.path, within=self.root), keep_dir=self._keep_dir)
+            self.refresh(self.root / fact.path)
+            return fact
+
+    def share(self, key: str) -> Fact:
+        """Judge a fact shared: its file says so where it must, and the record forgets it. Git is not touched.
+
+        Raises RefusedError where the fact holds a credential or the same text is private elsewhere.
+        """
+        with self._locked("share a fact"):
+            found = self.scan()
+            fact = _find(found.facts, key)
+            if fact.secrets:
+                raise RefusedError(
+                    f"This fact holds a credential ({', '.join(fact.secrets)}) and can't be shared",
+                    path=self.root / fact.path,
+                    remedy="Take it out of the text first.",
+                )
+            twins = [one for one in found.private if one is not fact and one.text_hash == fact.text_hash]
+            if twins:
+                raise RefusedError(
+                    "The same text is private in another fact",
+                    path=self.root / twins[0].path,
+                    remedy="Share or remove that one first.",
+                )
+            if fact.private:
+                fact = self._rewrite(fact, lambda data: set_keys(data, {"private": False}))
+            self._privacy.release(fact)
+            return _at(self.scan().facts, fact.path)
+
+    def unshare(self, key: str) -> Fact:
+        """Judge a fact private, in its file and in the record. Git is not touched."""
+        with self._locked("make a fact private"):
+            fact = self.find(key)
+            self._privacy.add([fact])
+            if fact.private:
+                return fact
+            return self._rewrite(fact, lambda data: set_keys(data, {"private": True}))
+
+    # --- details
+
+    @property
+    def _keep_dir(self) -> Path:
+        return self.state / "kept"
+
+    def _locked(self, purpose: str) -> files.Locking:
+        return files.locked(self.state / "store.lock", timeout=self._lock_timeout_s, purpose=purpose)
+
+    def _settle(self, now: dict[str, Known], problems: tuple[Problem, ...], *, unchanged: bool) -> Snapshot:
+        """Turn what is known into a snapshot, and remember as private what is seen to be."""
+        self._known = now
+        judged = self._privacy.current()
+        last = self._snapshot
+        if last is not None and unchanged and judged == self._judged and problems == self._listing_problems:
+            return last
+        self._listing_problems = problems
+        facts = [one.fact for one in now.values() if one.fact is not None]
+        secret = [fact for fact in facts if fact.private or fact.secrets or judged.hold(fact)]
+        unheld = [fact for fact in secret if not judged.fully_hold(fact)]
+        if unheld and not judged.all_private:
+            judged = self._privacy.add(unheld)
+        self._judged = judged
+        documents = tuple(
+            one.document
+            for name in DOCUMENTS
+            if (one := now.get(name)) is not None and one.document is not None
+        )
+        found = [*problems, *(one.problem for one in now.values() if one.problem is not None)]
+        if judged.all_private:
+            found.append(
+                Problem(
+                    str(self._privacy.path),
+                    "the record of private facts can't be read, so no fact is shared",
+                    "Mend the file, or remove it: then only the marks in the facts' files count.",
+                )
+            )
+        self._snapshot = snapshot.build(facts, documents, found, judged)
+        return self._snapshot
+
+    def _similar(self, facts: Iterable[Fact], text: str, but: str = "") -> list[Similar]:
+        by_id = {fact.id: fact for fact in facts if fact.id != but}
+        found = similarity.most_similar(
+            text, ((fact.id, fact.body) for fact in by_id.values()), threshold=self._threshold
+        )
+        return [Similar(by_id[key], score, why) for key, score, why in found]
+
+    def _create_new(self, name: Callable[[int], str], content: Callable[[str], bytes]) -> str:
+        """Write a file that didn't exist, under the first free name; never over another."""
+        for attempt in range(_TRIES):
+            relative = name(attempt)
+            image = files.read_image(self.root / relative, within=self.root)
+            if image.existed:
+                continue
+            try:
+                files.replace(image, content(relative), keep_dir=self._keep_dir)
+            except ConflictError:
+                continue
+            return relative
+        raise RefusedError("No free name was found for the new fact", path=self.root / name(0))
+
+    def _added(self, path: str, before: Iterable[Fact], *, private: bool) -> Added:
+        fact = _at(self.refresh(self.root / path).facts, path)
+        if private:
+            self._privacy.add([fact])
+        return Added(fact, self._similar(before, fact.body))
+
+    def _rewrite(self, fact: Fact, change: Callable[[bytes], bytes]) -> Fact:
+        path = self.root / fact.path
+        image = files.read_image(path, within=self.root, limit=MAX_BYTES)
+        try:
+            data = change(image.data)
+            parse_fact(fact.path, data)
+        except FactProblem as problem:
+            raise RefusedError(
+                f"This fact can't be changed: {problem.reason}", path=path, remedy=problem.remedy
+            ) from problem
+        files.replace(image, data, keep_dir=self._keep_dir)
+        return _at(self.refresh(path).facts, fact.path)
+
+
+def _find(facts: tuple[Fact, ...], key: str) -> Fact:
+    for fact in facts:
+        if key in (fact.id, fact.path) or f"{key}.md" == fact.path:
+            return fact
+    starting = [fact for fact in facts if len(key) >= _SHORTEST_PREFIX and fact.id.startswith(key)]
+    if len(starting) == 1:
+        return starting[0]
+    if starting:
+        shown = ", ".join(fact.id for fact in starting[:5])
+        raise UsageError(f"Several facts begin with {key}.", detail=shown, remedy="Write more of the id.")
+    raise NotFoundError(f"There is no fact {key}.", remedy="`agent-bridge list` shows the ids.")
+
+
+def _at(facts: tuple[Fact, ...], path: str) -> Fact:
+    for fact in facts:
+        if fact.path == path:
+            return fact
+    raise ConflictError("The fact was changed by somebody else at this moment", path=path)
+
+
+def _refuse_duplicate(facts: Iterable[Fact], text: str) -> None:
+    wanted = similarity.text_hash(text)
+    for fact in facts:
+        if fact.text_hash == wanted:
+            raise DuplicateError(fact.id)
+
+
+def _check_text(data: bytes, text: str) -> None:
+    try:
+        fact = parse_fact("check.md", data)
+    except EmptyFact:
+        raise UsageError("There is no text to remember.") from None
+    except FactProblem as problem:
+        raise UsageError(
+            f"This text can't be remembered: {problem.reason}.", remedy=problem.remedy
+        ) from problem
+    if not text.strip() or fact.text_hash != similarity.text_hash(text):
+        raise UsageError("There is no text to remember.")
+
+
+def _next_number(facts: Iterable[Fact], root: Path, now: datetime) -> int:
+    """One more than the highest of the day, of ids and of names of files that can't be read as facts too."""
+    day = f"{now.astimezone(UTC):%Y%m%d}"
+    try:
+        names = [entry.name for entry in (root / "entries").iterdir()]
+    except OSError:
+        names = []
+    heads = (_ID_HEAD.match(text) for text in [*names, *(fact.id for fact in facts)])
+    return max((int(head[2]) for head in heads if head and head[1] == day), default=0) + 1
+
+
+def _safe_stem(name: str, body: str) -> str:
+    """A name below the store without its ending: no hidden parts, no way out, never a derived file's name."""
+    parts = [part for part in PurePosixPath(name.replace("\\", "/")).parts if part not in ("/", "..", ".")]
+    clean = [re.sub(r"[\x00-\x1f\x7f<>\[\]`]", "_", part).lstrip(".") for part in parts[-4:]]
+    stem = "/".join(part for part in clean if part).removesuffix(".md")
+    if f"{stem}.md" in DOCUMENTS or stem.rsplit("/", 1)[-1] in ("", "MEMORY"):
+        return f"{stem.rsplit('/', 1)[-1].lower() or 'memory'}-{slug_for(body, 24)}"
+    return stem
