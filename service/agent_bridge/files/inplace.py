@@ -16,8 +16,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_bridge import kernel
 from agent_bridge.errors import AgentBridgeError, ConflictError
+from agent_bridge.files import kernel
 
 
 def write(real: Path, before: bytes, after: bytes, keep_dir: Path) -> None:
