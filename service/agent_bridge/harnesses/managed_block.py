@@ -1,0 +1,245 @@
+"""Our block in somebody else's file: find it, put it in, take it out. Bytes in, bytes out.
+
+Outside the block not one byte changes: encoding, line ends (LF, CRLF, CR, mixed), byte order mark and a
+missing final newline are the user's. The block itself is written with the file's dominant line end.
+
+A marker counts when it stands alone on its line, indented by at most three spaces. One that stands in fenced
+code of the user's own text doesn't count: it is an example. The one exception is a block that holds its own
+valid hash while no other block is in the file: there somebody has just begun a fence above our block.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from agent_bridge.errors import MarkerError, RefusedError
+from agent_bridge.harnesses.block_body import Item, body_hash, hash_valid, items, with_hash
+from agent_bridge.harnesses.block_render import DEFAULT_BUDGET, END, START, Block, render_block, rendered_keys
+from agent_bridge.harnesses.markdown import Fences, normalised, whole_texts
+
+__all__ = [
+    "DEFAULT_BUDGET",
+    "END",
+    "START",
+    "Block",
+    "BlockSpan",
+    "Item",
+    "Spliced",
+    "block_text",
+    "body_hash",
+    "dominant_eol",
+    "find_block",
+    "hash_valid",
+    "is_ours",
+    "items",
+    "normalised",
+    "outside_texts",
+    "remove",
+    "render_block",
+    "rendered_keys",
+    "splice",
+    "with_hash",
+]
+
+_BOM = b"\xef\xbb\xbf"
+_WIDE_BOMS = (b"\xff\xfe", b"\xfe\xff")
+_LINE = re.compile(r"([^\r\n]*)(\r\n|\n|\r|\Z)")
+_MARKER = re.compile(r" {0,3}<!--[ \t]*agent-bridge:memory:(start|end)[ \t]*(?:\([^()]*\))?[ \t]*-->[ \t]*")
+_EOL = re.compile(rb"\r\n|\n|\r")
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSpan:
+    """Where a block stands: byte offsets from its start marker's line to behind its end marker (line end not
+    included), the line of the start marker (from 1), and its body as LF text."""
+
+    start: int
+    end: int
+    line: int
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spliced:
+    """A file's new bytes, and the line ends before the start marker that are ours (for the ledger)."""
+
+    data: bytes
+    separator: bytes
+
+
+def find_block(data: bytes) -> BlockSpan | None:
+    """Our block in a file, or None. Raises `MarkerError` for dangling, nested and doubled markers."""
+    return _scan(data).block
+
+
+def block_text(data: bytes) -> str | None:
+    """The body of the block as LF text, or None without one. Raises `MarkerError`."""
+    block = find_block(data)
+    return None if block is None else block.body
+
+
+def is_ours(data: bytes) -> bool:
+    """Whether the file has a block whose hash line fits its body. Raises `MarkerError`."""
+    block = find_block(data)
+    return block is not None and hash_valid(block.body)
+
+
+def splice(data: bytes, body: str, *, separator: bytes | None = None) -> Spliced:
+    """Put `body` (from `render_block`) into the file's block; without a block, add one at the end.
+
+    `separator` is what the ledger has for a block that is there; it is handed back. A new block comes after
+    one empty line; where the file ends in fenced code that was never closed, it comes before that code.
+    Equal input gives equal bytes. Raises `MarkerError`, and `RefusedError` for UTF-16.
+    """
+    if data.startswith(_WIDE_BOMS):
+        raise RefusedError(
+            "The file is UTF-16; a block can't be put into it.", remedy="Save the file as UTF-8."
+        )
+    found = _scan(data)
+    if found.block:
+        before, after = data[: found.block.start], data[found.block.end :]
+        eol = dominant_eol(before + after) or dominant_eol(data) or b"\n"
+        return Spliced(before + _written(body, eol) + after, separator or b"")
+    before, after = data[: found.insert_at], data[found.insert_at :]
+    eol = dominant_eol(data) or b"\n"
+    added = _missing_blank_line(before.removeprefix(_BOM), eol)
+    return Spliced(before + added + _written(body, eol) + eol + after, added)
+
+
+def remove(data: bytes, separator: bytes | None = None) -> bytes:
+    """The file without its block and without `separator`, the line ends that we added before it.
+
+    Undoes `splice` exactly; also where the line ends were converted or the user wrote below the block since.
+    Without a known separator one empty line is taken away. A file without a block comes back as it is.
+    """
+    block = find_block(data)
+    if block is None:
+        return data
+    before, after = data[: block.start], data[block.end :]
+    ending = _EOL.match(after)
+    if ending:
+        after = after[ending.end() :]
+    ours = 1 if separator is None else len(_EOL.findall(separator))
+    ends = _line_ends_before(before)
+    keep_one = (
+        ours == 1 or after != b""
+    )  # the user's own last line, or the one between two texts, stays ended
+    take = min(ours, len(ends) - 1 if keep_one and len(ends) <= ours else len(ends))
+    cut = ends[-take] if take > 0 else len(before)
+    return before[:cut] + after
+
+
+def outside_texts(data: bytes) -> frozenset[str]:
+    """Whole paragraphs and list items of the user's own text, normalised: `skip` for `render_block`."""
+    block = find_block(data)
+    parts = [data] if block is None else [data[: block.start], data[block.end :]]
+    texts = (part.removeprefix(_BOM).decode("utf-8", "replace") for part in parts)
+    return frozenset().union(*map(whole_texts, texts))
+
+
+def dominant_eol(data: bytes) -> bytes | None:
+    """The most frequent line end (the first of equals), or None where there is none."""
+    crlf = data.count(b"\r\n")
+    counts = {b"\r\n": crlf, b"\n": data.count(b"\n") - crlf, b"\r": data.count(b"\r") - crlf}
+    most = max(counts.values())
+    if most == 0:
+        return None
+    best = [eol for eol, count in counts.items() if count == most]
+    return next(found[0] for found in _EOL.finditer(data) if found[0] in best)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    block: BlockSpan | None
+    insert_at: int
+
+
+def _scan(data: bytes) -> _Scan:
+    bom = len(_BOM) if data.startswith(_BOM) else 0
+    text = data.decode("latin-1")  # one character a byte: offsets are the same, and nothing is undecodable
+    lines = [(found.start(), found.end(1), found[1]) for found in _LINE.finditer(text, bom)]
+    markers = _markers(lines) if "agent-bridge:memory:" in text else {}
+    plain: list[BlockSpan] = []
+    fenced: list[BlockSpan] = []
+    fences = Fences()
+    fence_start = len(data)
+    number = 0
+    while number < len(lines):
+        start, _, line = lines[number]
+        marker = markers.get(number)
+        inside = bool(fences.marker)
+        if marker is None:
+            fences.covers(line)
+            if fences.marker and not inside:
+                fence_start = start
+        elif not inside or marker == "start":
+            block, last = _pair(data, lines, markers, number, strict=not inside)
+            if block and not inside:
+                plain.append(block)
+            elif block and hash_valid(block.body):
+                fenced.append(block)
+            if block and (not inside or hash_valid(block.body)):
+                number = last
+        number += 1
+    return _Scan(_only(plain or fenced), fence_start if fences.marker else len(data))
+
+
+def _markers(lines: list[tuple[int, int, str]]) -> dict[int, str]:
+    found = ((number, _MARKER.fullmatch(line)) for number, (_, _, line) in enumerate(lines))
+    return {number: marker[1] for number, marker in found if marker}
+
+
+def _pair(
+    data: bytes, lines: list[tuple[int, int, str]], markers: dict[int, str], first: int, *, strict: bool
+) -> tuple[BlockSpan | None, int]:
+    """The block that begins at line `first`, and the index of its last line. `strict`: or a MarkerError."""
+    following = next((number for number in markers if number > first), None)
+    if markers[first] == "start" and following is not None and markers[following] == "end":
+        inner = data[lines[first + 1][0] : lines[following][0]]
+        body = _EOL.sub(b"\n", inner).decode("utf-8", "replace").removesuffix("\n")
+        return BlockSpan(lines[first][0], lines[following][1], first + 1, body), following
+    if not strict:
+        return None, first
+    if markers[first] == "end":
+        raise MarkerError("An end marker of agent-bridge has no start marker above it.", line=first + 1)
+    if following is None:
+        raise MarkerError("A start marker of agent-bridge has no end marker below it.", line=first + 1)
+    raise MarkerError(
+        "A start marker of agent-bridge stands inside a block that isn't ended.", line=following + 1
+    )
+
+
+def _only(blocks: list[BlockSpan]) -> BlockSpan | None:
+    if len(blocks) > 1:
+        raise MarkerError("There is more than one block of agent-bridge in the file.", line=blocks[1].line)
+    return blocks[0] if blocks else None
+
+
+def _written(body: str, eol: bytes) -> bytes:
+    return f"{START}\n{body}\n{END}".encode().replace(b"\n", eol)
+
+
+def _missing_blank_line(before: bytes, eol: bytes) -> bytes:
+    """The line ends that `before` lacks to end with an empty line."""
+    if not before:
+        return b""
+    if before.endswith(b"\r") and eol == b"\n":
+        eol = b"\r\n"  # a bare LF would only complete the user's CR
+    ends = _line_ends_before(before)
+    if not ends:
+        return eol + eol
+    last = before[: ends[-1]]
+    blank_line = len(ends) > 1 or not last or _last_line_blank(last)
+    return b"" if blank_line else eol
+
+
+def _last_line_blank(text: bytes) -> bool:
+    return not re.split(rb"[\r\n]", text)[-1].strip(b" \t")
+
+
+def _line_ends_before(before: bytes) -> list[int]:
+    """Offsets of the consecutive line ends that `before` ends with, in order."""
+    tail = re.search(rb"[\r\n]*\Z", before)
+    start = tail.start() if tail else len(before)
+    return [found.start() for found in _EOL.finditer(before, start)]
