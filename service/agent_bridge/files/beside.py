@@ -9,11 +9,10 @@ digits of the SHA-256 of the bytes read and of those brought, so that `recovery`
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from agent_bridge.files import kernel
 from agent_bridge.files.kernel import TEMPORARY_SUFFIX
@@ -26,8 +25,7 @@ LONGEST_NAME_KEPT = 100
 _MARK_LENGTH = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Marks:
+class Marks(NamedTuple):
     """What a name beside a target tells: the target (see `stem`), its bytes before and after."""
 
     stem: str
@@ -110,6 +108,8 @@ def marks_of(name: str) -> Marks | None:
 
 def mark(data: bytes) -> str:
     """What stands for some bytes in a name."""
+    import hashlib  # late: reading needs none
+
     return hashlib.sha256(data).hexdigest()[:_MARK_LENGTH]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from agent_bridge.errors import ConflictError, RefusedError
 
@@ -17,8 +17,7 @@ _READ_TRIES = 5
 _OPEN_FOR_READING = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY
 
 
-@dataclass(frozen=True, slots=True)
-class FileImage:
+class FileImage(NamedTuple):  # as fast to import as it is to make, which a dataclass isn't
     """A file as it was read. A missing one has `existed` False and no bytes.
 
     `path` is the name asked for, `real` the file behind it (symlinks followed), `mode` the permission bits,

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import json
 import os
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from agent_bridge.errors import AgentBridgeError, ConflictError
 from agent_bridge.files import kernel
@@ -69,8 +68,7 @@ def recover(keep_dir: Path) -> list[str]:
     return done
 
 
-@dataclass(frozen=True, slots=True)
-class _Journal:
+class _Journal(NamedTuple):
     real: Path
     before: bytes
     after: bytes
@@ -83,7 +81,7 @@ def _record(real: Path, before: bytes, after: bytes, keep_dir: Path) -> Path:
         "path": str(real),
         "before": len(before),
         "after": len(after),
-        "sha256": hashlib.sha256(before + after).hexdigest(),
+        "sha256": _hash(before + after),
     }
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
@@ -156,10 +154,7 @@ def _parse(data: bytes) -> _Journal | None:
     line, _, rest = data.partition(b"\n")
     with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
         header = json.loads(line)
-        if (
-            hashlib.sha256(rest).hexdigest() == header["sha256"]
-            and len(rest) == header["before"] + header["after"]
-        ):
+        if _hash(rest) == header["sha256"] and len(rest) == header["before"] + header["after"]:
             return _Journal(Path(header["path"]), rest[: header["before"]], rest[header["before"] :])
     return None
 
@@ -169,6 +164,12 @@ def _is_mixture(current: bytes, before: bytes, after: bytes) -> bool:
     if not min(len(before), len(after)) <= len(current) <= max(len(before), len(after)):
         return False
     return all(byte in (*before[at : at + 1], *after[at : at + 1]) for at, byte in enumerate(current))
+
+
+def _hash(data: bytes) -> str:
+    import hashlib  # late: only the few files that are written in place need it
+
+    return hashlib.sha256(data).hexdigest()
 
 
 def _sync_directory(directory: Path) -> None:

@@ -143,7 +143,7 @@ def _swap(image: FileImage, data: bytes, info: os.stat_result, keep_dir: Path, *
         temporary.rename(aside)
         exchanged = _exchange(aside, image)
     except (OSError, ConflictError) as error:
-        # Only these say that nothing was swapped; after an interruption `recover` finds out whose bytes are whose.
+        # Only these say that nothing was swapped. After an interruption nothing may be removed here.
         for path in (temporary, aside):
             path.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno in (errno.EBUSY, errno.EXDEV):
