@@ -1,0 +1,244 @@
+"""Ranked search over a store: every word must occur in a fact's text, title, description or tags.
+
+Words are compared as substrings after folding (case, accents, compatibility forms), so "cafe" finds "Café"
+and a CJK word is found inside a sentence. The ranking is BM25 with SQLite FTS5's parameters; a hit in a
+title or a tag weighs more, and of two equal hits the newer fact wins.
+
+The facts are the truth. A cache (SQLite FTS5, trigram tokenizer) outside the repository answers fast; it is
+brought up to date by each fact's digest before each query, rebuilt when it can't be read, and never needed:
+where it can't be used the same ranking runs over the facts in memory. Facts that hold secrets stay out of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import math
+import sqlite3
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_bridge.errors import AgentBridgeError
+from agent_bridge.memory.fact import Fact
+from agent_bridge.memory.snapshot import Snapshot
+from agent_bridge.paths import ensure_private_dir
+
+Columns = tuple[str, str, str, str]
+"""A fact's folded title, tags, description and body, in the order of `_WEIGHTS`."""
+
+_WEIGHTS = (10.0, 8.0, 3.0, 1.0)
+_K1, _B = 1.2, 0.75  # the constants of FTS5's bm25()
+_MIN_IDF = 1e-6
+_DIGITS = 9
+_TRIGRAM = 3
+_BUSY_S = 2.0
+_SNIPPET_CHARACTERS = 120
+_SCHEMA = 1
+_TABLES = """
+CREATE TABLE facts
+  (rowid INTEGER PRIMARY KEY, path TEXT UNIQUE NOT NULL, digest TEXT NOT NULL, stamp TEXT NOT NULL);
+CREATE VIRTUAL TABLE texts USING fts5(title, tags, description, body, tokenize = 'trigram');
+CREATE TABLE meta (digest TEXT NOT NULL);
+INSERT INTO meta VALUES ('');
+"""
+_MATCHING = f"""
+SELECT facts.path, -bm25(texts, {", ".join(map(str, _WEIGHTS))}) AS score
+FROM texts JOIN facts ON facts.rowid = texts.rowid WHERE texts MATCH ?
+ORDER BY round(score, {_DIGITS}) DESC, facts.stamp DESC, facts.path LIMIT ?
+"""  # noqa: S608 - the weights are constants of this module
+_ADD_FACT = "INSERT INTO facts (path, digest, stamp) VALUES (?, ?, ?)"
+_ADD_TEXTS = "INSERT INTO texts (rowid, title, tags, description, body) VALUES (?, ?, ?, ?, ?)"
+_ALL_TEXTS = """
+SELECT path, stamp, title, tags, description, body FROM texts JOIN facts ON facts.rowid = texts.rowid
+"""
+_UNUSABLE = {1, 11, 26}  # SQLITE_ERROR (a table is missing), SQLITE_CORRUPT, SQLITE_NOTADB
+_MARKS = dict.fromkeys(range(0x300, 0x370))  # accents only: Japanese voicing marks tell words apart
+_BROKEN = dict.fromkeys(
+    [0, *range(0xD800, 0xE000)], "\ufffd"
+)  # NUL ends a text for FTS5; SQLite takes no surrogates
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A fact that holds all words; a higher `score` is better, `snippet` is the line of the first word."""
+
+    fact: Fact
+    score: float
+    snippet: str
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Queries with a cache in `cache_file`, whose directory is made (0700) when the first fact is cached."""
+
+    cache_file: Path
+
+    def query(self, snapshot: Snapshot, words: Sequence[str], limit: int = 20) -> list[Hit]:
+        """The best `limit` facts of `snapshot` that hold all of `words`; without words its first ones."""
+        wanted = [word for text in words for word in fold(text).split()]
+        if not wanted:
+            return [Hit(fact, 0.0, _snippet(fact, "")) for fact in snapshot.facts[:limit]]
+        ranked = self._ranked(snapshot, wanted, limit)
+        by_path = {fact.path: fact for fact in snapshot.facts}
+        return [Hit(by_path[path], score, _snippet(by_path[path], wanted[0])) for path, score in ranked]
+
+    def _ranked(self, snapshot: Snapshot, words: Sequence[str], limit: int) -> list[tuple[str, float]]:
+        if not snapshot.facts:
+            return []
+        secret = [fact for fact in snapshot.facts if fact.secrets]
+        if not any(_holds(_columns(fact), words) for fact in secret):
+            with contextlib.suppress(sqlite3.Error, OSError, AgentBridgeError):
+                return self._from_cache(snapshot, words, limit)
+        return _rank(((fact.path, _stamp(fact), _columns(fact)) for fact in snapshot.facts), words, limit)
+
+    def _from_cache(self, snapshot: Snapshot, words: Sequence[str], limit: int) -> list[tuple[str, float]]:
+        try:
+            return _ask(self.cache_file, snapshot, words, limit)
+        except sqlite3.DatabaseError as error:
+            if error.sqlite_errorcode & 0xFF not in _UNUSABLE:
+                raise
+        for suffix in ("", "-journal"):
+            self.cache_file.with_name(self.cache_file.name + suffix).unlink(missing_ok=True)
+        return _ask(self.cache_file, snapshot, words, limit)
+
+
+def fold(text: str) -> str:
+    """`text` as it is compared: lower case, without accents, in one form for each character."""
+    if text.isascii() and "\0" not in text:
+        return text.lower()
+    bare = unicodedata.normalize("NFKD", text).translate(_MARKS)
+    return unicodedata.normalize("NFC", bare.casefold()).translate(_BROKEN)
+
+
+def _ask(cache_file: Path, snapshot: Snapshot, words: Sequence[str], limit: int) -> list[tuple[str, float]]:
+    with _transaction(cache_file) as database:
+        _bring_up_to_date(database, snapshot)
+        if min(map(len, words)) >= _TRIGRAM:
+            quoted = " AND ".join('"' + word.replace('"', '""') + '"' for word in words)
+            return [(path, score) for path, score in database.execute(_MATCHING, (quoted, limit))]
+        rows = database.execute(_ALL_TEXTS)
+        return _rank(((path, stamp, (a, b, c, d)) for path, stamp, a, b, c, d in rows), words, limit)
+
+
+@contextlib.contextmanager
+def _transaction(cache_file: Path) -> Iterator[sqlite3.Connection]:
+    """One transaction from the look at the digest to the last row, so that no other process comes between."""
+    ensure_private_dir(cache_file.parent)
+    with contextlib.closing(sqlite3.connect(cache_file, timeout=_BUSY_S, isolation_level=None)) as database:
+        database.execute("PRAGMA secure_delete = ON")
+        database.execute("BEGIN IMMEDIATE")
+        version = database.execute("PRAGMA user_version").fetchone()[0]
+        if version == 0:
+            cache_file.chmod(0o600)
+            for statement in _TABLES.strip().split(";\n"):
+                database.execute(statement)
+            database.execute(f"PRAGMA user_version = {_SCHEMA}")
+        elif version != _SCHEMA:
+            raise _other_schema()
+        yield database
+        database.execute("COMMIT")
+
+
+def _other_schema() -> sqlite3.DatabaseError:
+    error = sqlite3.DatabaseError("the cache was written by another version")
+    error.sqlite_errorcode = sqlite3.SQLITE_NOTADB
+    return error
+
+
+def _bring_up_to_date(database: sqlite3.Connection, snapshot: Snapshot) -> None:
+    if database.execute("SELECT digest FROM meta").fetchone()[0] == snapshot.digest:
+        return
+    known = {
+        path: (rowid, digest)
+        for rowid, path, digest in database.execute("SELECT rowid, path, digest FROM facts")
+    }
+    for fact in snapshot.facts:
+        if fact.secrets:
+            continue
+        rowid, old = known.pop(fact.path, (None, None))
+        if fact.digest == old:
+            continue
+        if rowid is not None:
+            _forget(database, rowid)
+        new = database.execute(_ADD_FACT, (fact.path, fact.digest, _stamp(fact))).lastrowid
+        database.execute(_ADD_TEXTS, (new, *_columns(fact)))
+    for rowid, _ in known.values():
+        _forget(database, rowid)
+    database.execute("UPDATE meta SET digest = ?", (snapshot.digest,))
+
+
+def _forget(database: sqlite3.Connection, rowid: int) -> None:
+    database.execute("DELETE FROM texts WHERE rowid = ?", (rowid,))
+    database.execute("DELETE FROM facts WHERE rowid = ?", (rowid,))
+
+
+def _rank(
+    rows: Iterable[tuple[str, str, Columns]], words: Sequence[str], limit: int
+) -> list[tuple[str, float]]:
+    """BM25 as FTS5 computes it over trigrams, for what FTS5 can't be asked: (path, score), best first."""
+    count, total = 0, 0
+    holding = dict.fromkeys(words, 0)
+    found: list[tuple[str, str, int, list[float]]] = []
+    for path, stamp, columns in rows:
+        whole = "\n".join(columns)
+        length = len(whole)
+        count += 1
+        total += length
+        present = [word for word in words if word in whole]
+        for word in present:
+            holding[word] += 1
+        if len(present) == len(words):
+            found.append((path, stamp, length, [_frequency(columns, word) for word in words]))
+    idf = [max(_MIN_IDF, math.log((count - holding[word] + 0.5) / (holding[word] + 0.5))) for word in words]
+    average = total / max(1, count)
+
+    def scored(row: tuple[str, str, int, list[float]]) -> tuple[float, str, str]:
+        path, stamp, length, frequencies = row
+        flat = _K1 * (1 - _B + _B * length / average)
+        score = sum(
+            one * often * (_K1 + 1) / (often + flat) for one, often in zip(idf, frequencies, strict=True)
+        )
+        return round(score, _DIGITS), stamp, path
+
+    found.sort(key=lambda row: row[0])
+    return [
+        (path, score) for score, _, path in heapq.nlargest(limit, map(scored, found), key=lambda row: row[:2])
+    ]
+
+
+def _frequency(columns: Columns, word: str) -> float:
+    in_title, in_tags, in_description, in_body = _WEIGHTS
+    title, tags, description, body = columns
+    return (
+        in_title * title.count(word)
+        + in_tags * tags.count(word)
+        + in_description * description.count(word)
+        + in_body * body.count(word)
+    )
+
+
+def _holds(columns: Columns, words: Sequence[str]) -> bool:
+    return all(any(word in text for text in columns) for word in words)
+
+
+def _columns(fact: Fact) -> Columns:
+    return fold(fact.title), fold("\n".join(fact.tags)), fold(fact.description), fold(fact.body)
+
+
+def _stamp(fact: Fact) -> str:
+    return max(fact.updated_at, fact.created_at)
+
+
+def _snippet(fact: Fact, word: str) -> str:
+    """The first line of the body with `word` in it, else its first one; cut around the word."""
+    lines = [line.strip() for line in fact.body.splitlines() if line.strip()]
+    line = next((line for line in lines if word in fold(line)), lines[0] if lines else "")
+    if len(line) <= _SNIPPET_CHARACTERS:
+        return line
+    # Folding may shift positions by a few characters; that is close enough to choose a window.
+    middle = max(0, fold(line).find(word))
+    start = max(0, min(middle - _SNIPPET_CHARACTERS // 3, len(line) - _SNIPPET_CHARACTERS))
+    end = start + _SNIPPET_CHARACTERS
+    return ("…" if start else "") + line[start:end].strip() + ("…" if end < len(line) else "")
