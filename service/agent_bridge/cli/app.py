@@ -1,0 +1,149 @@
+"""The typer application, built from the topic modules, and the one place where its outcome is printed."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import typing
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from agent_bridge import __version__
+from agent_bridge.cli.crash import wants_json
+from agent_bridge.cli.printing import show
+from agent_bridge.cli.result import Result, failure
+from agent_bridge.errors import AgentBridgeError, UsageError
+
+_PROGRAMS = ("agent-bridge", "oab", "memory-bridge")
+_INTERRUPTED = 130
+# click's ClickException, by way of its child: newer releases of typer carry click inside, unnamed.
+_PARSER_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
+
+
+class Verbs:
+    """A group of commands: functions from words to a `Result`, which get `--json` by being registered."""
+
+    def __init__(self, name: str = "", about: str = "") -> None:
+        rich_or_plain: Any = "rich" if sys.stdout.isatty() else None
+        self.name = name
+        self.app = typer.Typer(
+            name=name or None,
+            help=about,
+            pretty_exceptions_enable=False,
+            rich_markup_mode=rich_or_plain,
+            context_settings={"help_option_names": ["-h", "--help"]},
+        )
+
+    def verb(self, name: str, *, panel: str | None = None, hidden: bool = False) -> Callable[[Verb], Verb]:
+        """Register the decorated function as the command `name`; its docstring is the help."""
+
+        def register(function: Verb) -> Verb:
+            title = f"{self.name} {name}".strip()
+            self.app.command(name, rich_help_panel=panel, hidden=hidden)(_with_json(title, function))
+            return function
+
+        return register
+
+    def add(self, group: Verbs, *, panel: str | None = None) -> None:
+        """Make `group` available below its name."""
+        self.app.add_typer(group.app, rich_help_panel=panel)
+
+
+Verb = Callable[..., Result]
+
+
+def run(words: Sequence[str]) -> int:
+    """Parse `words`, run the command, print its result and return the exit code."""
+    program = Path(sys.argv[0]).name
+    command = typer.main.get_command(_application().app)
+    try:
+        outcome = command.main(
+            args=list(words),
+            prog_name=program if program in _PROGRAMS else _PROGRAMS[0],
+            standalone_mode=False,
+        )
+    except typer.Abort:
+        return _INTERRUPTED
+    except _PARSER_ERROR as error:
+        show(failure(_named(error, words), _usage_error(error)), as_json=wants_json(words))
+        return UsageError.exit_code
+    if not isinstance(outcome, tuple):  # help or completion: printed by the parser
+        return outcome if isinstance(outcome, int) else 0
+    result, as_json = outcome
+    show(result, as_json=as_json)
+    return int(result.exit_code)
+
+
+def _application() -> Verbs:
+    from agent_bridge.cli import project_verbs, read_verbs, service_verbs, status_verb, write_verbs
+
+    verbs = Verbs(about="One memory for every coding agent.")
+    verbs.app.callback(invoke_without_command=True)(_without_command)
+    for module in (project_verbs, write_verbs, read_verbs, status_verb, service_verbs):
+        module.register(verbs)
+    return verbs
+
+
+def _without_command(
+    context: typer.Context,
+    *,
+    version: Annotated[bool, typer.Option("--version", "-V", help="Print the version.")] = False,
+    as_json: JsonOption = False,
+) -> tuple[Result, bool] | None:
+    if context.invoked_subcommand is not None:
+        return None
+    if version:
+        return Result("", data={"version": __version__}, view=(f"agent-bridge {__version__}",)), as_json
+    missing = UsageError("A command is missing.", detail=context.get_usage(), remedy=_help_hint(context))
+    return failure("", missing), as_json
+
+
+def _with_json(title: str, function: Verb) -> Callable[..., tuple[Result, bool]]:
+    """`function` as typer takes it: with the option `--json`, and with our errors made a result."""
+
+    def command(*, as_json: bool, **words: object) -> tuple[Result, bool]:
+        try:
+            return function(**words), as_json
+        except AgentBridgeError as error:
+            return failure(title, error), as_json
+
+    hints = typing.get_type_hints(function, include_extras=True)
+    hints.pop("return", None)
+    parameters = [
+        parameter.replace(annotation=hints[parameter.name], kind=inspect.Parameter.KEYWORD_ONLY)
+        for parameter in inspect.signature(function).parameters.values()
+    ]
+    parameters.append(
+        inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=JsonOption)
+    )
+    vars(command).update(
+        __name__=function.__name__, __doc__=function.__doc__, __signature__=inspect.Signature(parameters)
+    )
+    command.__doc__ = function.__doc__
+    command.__annotations__ = {**hints, "as_json": JsonOption}
+    return command
+
+
+def _usage_error(error: Exception) -> UsageError:
+    """The parser's complaint as ours, with the usage line."""
+    message = str(getattr(error, "format_message", error.__str__)())
+    context: typer.Context | None = getattr(error, "ctx", None)
+    if context is None:
+        return UsageError(message)
+    return UsageError(message, detail=context.get_usage(), remedy=_help_hint(context))
+
+
+def _help_hint(context: typer.Context) -> str:
+    return f"See `{context.command_path} --help`."
+
+
+def _named(error: Exception, words: Sequence[str]) -> str:
+    context = getattr(error, "ctx", None)
+    if context is None:
+        return next((word for word in words if not word.startswith("-")), "")
+    return " ".join(str(context.command_path).split()[1:])

@@ -1,0 +1,111 @@
+"""`agent-bridge status`: what the service says of itself, or that it doesn't run. Imports next to nothing.
+
+Exit codes: 0 all is well; 1 degraded, starting, stopping, or running without answering; 3 not running.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from agent_bridge import paths
+from agent_bridge.cli.result import Message, Result, info, warning
+from agent_bridge.daemon.client import NotAnsweringError, read_status
+from agent_bridge.errors import EXIT_DONE, EXIT_FAILED, EXIT_NOT_RUNNING, AgentBridgeError, NotRunningError
+
+_SHORT_LIST = 5
+
+
+def status() -> Result:
+    """The service's state; without it the projects that it would care for."""
+    try:
+        document = read_status()
+    except NotRunningError as error:
+        return _silent("not running", error, EXIT_NOT_RUNNING)
+    except NotAnsweringError as error:
+        return _silent("not answering", error, EXIT_FAILED)
+    return Result(
+        "status",
+        data=document,
+        view=("\n".join(_lines(document)),),
+        exit_code=EXIT_DONE if document.get("state") == "ok" else EXIT_FAILED,
+    )
+
+
+def _silent(state: str, error: AgentBridgeError, exit_code: int) -> Result:
+    roots, trouble = _listed_projects()
+    lines = [f"agent-bridge: {error.title}", *(f"  {root}" for root in roots)]
+    return Result(
+        "status",
+        data={"state": state, "projects": [{"root": root} for root in roots]},
+        view=("\n".join(lines),),
+        messages=(*trouble, info(error.remedy)),
+        errors=(),
+        exit_code=exit_code,
+    )
+
+
+def _listed_projects() -> tuple[list[str], tuple[Message, ...]]:
+    """The roots in projects.json, read here: importing `projects` takes longer than this command may."""
+    path = paths.projects_file()
+    try:
+        document = json.loads(path.read_bytes())
+        return [str(project["root"]) for project in document["projects"]], ()
+    except FileNotFoundError:
+        return [], (info("No project is set up yet: `agent-bridge init`."),)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return [], (warning(f"The list of projects can't be read: {path}: {error}"),)
+
+
+def _lines(document: Mapping[str, Any]) -> Iterator[str]:
+    state = document.get("state", "unknown")
+    since = f"pid {document.get('pid')} since {document.get('started_at')}"
+    yield f"agent-bridge {document.get('version', '')}: {state}, {since}"
+    for reason in document.get("reasons") or ():
+        yield f"  ! {reason}"
+    for project in document.get("projects") or ():
+        yield str(project.get("root"))
+        yield from _project_lines(project)
+    whole = document.get("global") or {}
+    if any((whole.get("facts") or {}).values()) or whole.get("problems") or whole.get("notices"):
+        yield "global memory"
+        yield from _project_lines(whole)
+
+
+def _project_lines(project: Mapping[str, Any]) -> Iterator[str]:
+    yield "  " + ", ".join(_counts(project))
+    if project.get("waiting"):
+        yield f"  waiting: {project['waiting']}"
+    for problem in project.get("problems") or ():
+        yield f"  problem: {problem.get('path')}: {problem.get('reason')}. {problem.get('remedy') or ''}"
+    for notice in project.get("notices") or ():
+        place = f" ({notice['path']})" if notice.get("path") else ""
+        yield f"  {notice.get('level', 'info')}: {notice.get('text')}{place}"
+    for name, ids in _left_out(project.get("left_out")):
+        shown = ", ".join(ids[:_SHORT_LIST]) + (", …" if len(ids) > _SHORT_LIST else "")
+        yield f"  left out of {name} for its size: {shown}"
+    if project.get("candidates"):
+        yield f"  {project['candidates']} found in harnesses wait for you: `agent-bridge review`"
+    for watch in project.get("watches") or ():
+        if watch.get("state") not in (None, "ok", "watching", "armed") or watch.get("backend") == "polling":
+            yield f"  watch: {watch.get('path')}: {watch.get('state')} ({watch.get('backend')})"
+
+
+def _counts(project: Mapping[str, Any]) -> Iterator[str]:
+    facts = project.get("facts") or {}
+    shared, private, withheld = (facts.get(kind) or 0 for kind in ("shared", "private", "withheld"))
+    yield f"{shared + private + withheld} facts ({shared} shared, {private} private)"
+    if withheld:
+        yield f"{withheld} withheld because of secrets"
+    last = project.get("last_projection") or {}
+    if last.get("at"):
+        yield f"projected {last['at']} in {last.get('ms', 0):.0f} ms"
+
+
+def _left_out(value: object) -> Iterator[tuple[str, list[str]]]:
+    """`left_out` by file, or as one list of ids."""
+    if isinstance(value, dict):
+        yield from ((name, list(ids)) for name, ids in value.items() if ids)
+    elif isinstance(value, list) and value:
+        yield "the block", value

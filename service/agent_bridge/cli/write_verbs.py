@@ -1,0 +1,160 @@
+"""`add`, `edit`, `rm`, `share` and `unshare`: they change one fact."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from agent_bridge.cli.app import Verbs
+from agent_bridge.cli.completion import complete_fact
+from agent_bridge.cli.consent import consent
+from agent_bridge.cli.editor import edited
+from agent_bridge.cli.facts_shown import fact_json, private_ids
+from agent_bridge.cli.result import Json, Message, Result, info, warning
+from agent_bridge.cli.where import Place, ProjectOption, ScopeOption, holding, writable
+from agent_bridge.errors import UsageError
+from agent_bridge.memory.fact import Fact
+
+_PANEL = "Facts"
+FactArgument = Annotated[
+    str, typer.Argument(help="Its id, path, or the beginning of its id.", autocompletion=complete_fact)
+]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
+
+
+def register(verbs: Verbs) -> None:
+    """Add the commands of this module."""
+    verbs.verb("add", panel=_PANEL)(add)
+    verbs.verb("edit", panel=_PANEL)(edit)
+    verbs.verb("rm", panel=_PANEL)(remove)
+    verbs.verb("forget", hidden=True)(remove)
+
+
+def add(
+    text: Annotated[str, typer.Argument(help="What to remember; `-` reads it from stdin.")],
+    *,
+    tag: Annotated[list[str] | None, typer.Option("--tag", "-t", help="A tag; repeatable.")] = None,
+    kind: Annotated[
+        str, typer.Option("--type", help="project, feedback, user, reference or decision.")
+    ] = "project",
+    title: Annotated[
+        str | None, typer.Option("--title", help="Its heading (default: from the text).")
+    ] = None,
+    pinned: Annotated[bool, typer.Option("--pinned", help="Put it before all others.")] = False,
+    private: Annotated[bool, typer.Option("--private", help="Keep it out of Git.")] = False,
+    scope: ScopeOption = None,
+    project: ProjectOption = None,
+) -> Result:
+    """Remember something."""
+    wanted = _text(text)
+    tags = tuple(dict.fromkeys(one.strip() for one in tag or () if one.strip()))
+    place = writable(scope, project)
+    added = place.store.add(
+        wanted,
+        tags=tags,
+        type=kind,
+        source="cli",
+        private=private,
+        title=title,
+        pinned=pinned,
+        now=datetime.now(UTC),
+    )
+    fact = added.fact
+    similar = [warning(f"Similar to {one.fact.id} ({one.score:.2f}): {one.why}") for one in added.similar]
+    return Result(
+        "add",
+        data={
+            "fact": _fact_json(place, fact),
+            "similar": [
+                {"id": one.fact.id, "score": round(one.score, 4), "why": one.why} for one in added.similar
+            ],
+        },
+        view=(f"Added {fact.id}",),
+        messages=(*similar, *_about_secrets(fact)),
+    )
+
+
+def edit(
+    fact: FactArgument,
+    text: Annotated[str | None, typer.Option("--text", help="The new text; `-` reads it from stdin.")] = None,
+    scope: ScopeOption = None,
+    project: ProjectOption = None,
+) -> Result:
+    """Change a fact's text, in your editor ($VISUAL, $EDITOR) or by --text."""
+    place, found = holding(fact, scope, project)
+    new = (
+        edited(found.id, found.body, lambda: place.store.find(found.path).body)
+        if text is None
+        else _text(text)
+    )
+    if new.strip() == found.body.strip():
+        return Result(
+            "edit", data={"fact": _fact_json(place, found), "changed": False}, view=("Nothing changed.",)
+        )
+    changed = place.store.edit(found.path, new)
+    return Result(
+        "edit",
+        data={"fact": _fact_json(place, changed), "changed": True},
+        view=(f"Changed {changed.id}",),
+        messages=_about_secrets(changed),
+    )
+
+
+def remove(
+    fact: FactArgument,
+    *,
+    yes: YesOption = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+    scope: ScopeOption = None,
+    project: ProjectOption = None,
+) -> Result:
+    """Forget a fact. Its bytes are kept in the state directory."""
+    place, found = holding(fact, scope, project)
+    data: dict[str, Json] = {"fact": _fact_json(place, found), "removed": False}
+    if dry_run:
+        return Result("rm", data=data, view=(f"Would remove {found.id}: {found.title}",))
+    consent(f"Forget {found.id} ({found.title})?", yes=yes)
+    kept = place.store.remove(found.path)
+    return Result(
+        "rm",
+        data={**data, "removed": True, "kept": str(kept)},
+        view=(f"Removed {found.id}",),
+        messages=(info(f"Its text is kept in {kept}"),),
+    )
+
+
+def _text(given: str) -> str:
+    """The text itself, or what stdin holds for `-`. Raises UsageError where it is empty or no UTF-8."""
+    if given == "-":
+        try:
+            given = sys.stdin.buffer.read().decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise UsageError("The text on stdin isn't UTF-8.", detail=str(error)) from error
+    try:
+        given.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError("The text isn't UTF-8.", detail=str(error)) from error
+    if not given.strip():
+        raise UsageError("The text is empty.")
+    return given
+
+
+def _fact_json(place: Place, fact: Fact) -> dict[str, Json]:
+    return {
+        **fact_json(place, fact, private_ids(place.store.scan())),
+        "file": str(place.directory / fact.path),
+    }
+
+
+def _about_secrets(fact: Fact) -> tuple[Message, ...]:
+    if not fact.secrets:
+        return ()
+    kinds = ", ".join(fact.secrets)
+    return (
+        warning(
+            f"The text seems to hold a secret ({kinds}): it stays out of Git and of every agent's memory."
+        ),
+    )
