@@ -1,0 +1,157 @@
+"""Every write into a file that isn't ours: record in the ledger, then replace by compare-and-swap.
+
+The callers hold the owner's lock. A file that changed since it was read raises ConflictError and is left as
+it is; the next pass reads it again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from agent_bridge import files, git
+from agent_bridge.errors import RefusedError
+from agent_bridge.files import FileImage
+from agent_bridge.harnesses import config_edit
+from agent_bridge.harnesses.base import KeyEdit
+from agent_bridge.harnesses.config_edit import ABSENT
+from agent_bridge.projection.ledger import Entry, KeyRecord, Kind, Ledger, digest
+
+
+def write_block(
+    ledger: Ledger, image: FileImage, after: bytes, *, separator: bytes, header: str = ""
+) -> bool:
+    """Put a file with its block in place; True when bytes were written.
+
+    `separator` are the line breaks that stand before the start marker because of us; they are ASCII.
+    """
+    if image.existed and image.data == after:
+        return False
+    known = ledger.get(image.path)
+    added = separator.decode("ascii")
+    if known is None or (added and known.separator != added) or known.separator is None:
+        made = _make_parents(image)
+        before = image.data if image.existed else None
+        entry = ledger.first_record(image.path, Kind.BLOCK, before)
+        directories = known.directories if known else made
+        ledger.put(replace(entry, separator=added, header=header, directories=directories))
+    else:
+        _make_parents(image)
+    return files.replace(image, after, keep_dir=ledger.kept)
+
+
+def remove_file(ledger: Ledger, image: FileImage) -> None:
+    """Delete a file that we created and that holds nothing else any more; its record goes with it."""
+    files.delete(image)
+    entry = ledger.get(image.path)
+    if entry is not None:
+        remove_directories(entry.directories)
+        ledger.drop(entry.path)
+
+
+def edit_keys(ledger: Ledger, path: Path, edits: Sequence[KeyEdit]) -> bool:
+    """Set keys in one TOML or JSON file; True when bytes were written. A key that has its value stays."""
+    image = files.read_image(path)
+    after = image.data
+    records: list[KeyRecord] = []
+    for edit in edits:
+        former = get_key(edit.format, after, edit.key)
+        if former == edit.value:
+            continue
+        after = set_key(edit.format, after, edit.key, edit.value)
+        records.append(KeyRecord(edit.key, _json_or_none(former), json.dumps(edit.value)))
+    if not records or after == image.data:
+        return False
+    known = ledger.get(path)
+    kept = {record.key: record for record in (known.keys if known else ())}
+    for record in records:
+        first = kept.get(record.key)
+        kept[record.key] = replace(record, former=first.former) if first else record
+    before = image.data if image.existed else None
+    entry = ledger.first_record(path, Kind.KEYS, before)
+    entry = replace(entry, keys=tuple(kept.values()), format=edits[0].format)
+    ledger.put(_written(entry, image, after))
+    return files.replace(image, after, keep_dir=ledger.kept)
+
+
+def edit_lines(ledger: Ledger, path: Path, lines: Sequence[str]) -> bool:
+    """Make our section of a file of lines hold exactly `lines`; True when bytes were written."""
+    image = files.read_image(path)
+    after = config_edit.ensure_lines(image.data, lines)
+    if after == image.data:
+        return False
+    before = image.data if image.existed else None
+    entry = ledger.first_record(path, Kind.LINES, before)
+    ledger.put(_written(entry, image, after))
+    return files.replace(image, after, keep_dir=ledger.kept)
+
+
+def set_git(ledger: Ledger, checkout: git.Checkout, settings: Iterable[tuple[str, str]]) -> bool:
+    """Set keys in a repository's own configuration; True when something changed."""
+    path = checkout.common_dir / "config"
+    changed = False
+    for key, value in settings:
+        former = git.config_get(checkout, key)
+        if former == value:
+            continue
+        image = files.read_image(path)
+        known = ledger.get(path)
+        kept = {record.key: record for record in (known.keys if known else ())}
+        kept.setdefault((key,), KeyRecord((key,), _json_or_none(former), json.dumps(value)))
+        entry = ledger.first_record(path, Kind.GIT, image.data if image.existed else None)
+        entry = replace(entry, keys=tuple(kept.values()), target=str(checkout.root))
+        ledger.put(entry)
+        git.config_set(checkout, key, value)
+        ledger.put(replace(entry, after=digest(path.read_bytes())))
+        changed = True
+    return changed
+
+
+def get_key(form: str, data: bytes, key: tuple[str, ...]) -> object:
+    """The value of a key in a TOML or JSON text, `ABSENT` where there is none."""
+    return config_edit.toml_get(data, key) if form == "toml" else config_edit.json_get(data, key)
+
+
+def set_key(form: str, data: bytes, key: tuple[str, ...], value: object) -> bytes:
+    """The text with the key set."""
+    edit = config_edit.toml_set if form == "toml" else config_edit.json_set
+    return edit(data, key, value)
+
+
+def unset_key(form: str, data: bytes, key: tuple[str, ...]) -> bytes:
+    """The text without the key."""
+    edit = config_edit.toml_unset if form == "toml" else config_edit.json_unset
+    return edit(data, key)
+
+
+def remove_directories(directories: Sequence[str]) -> None:
+    """Remove directories that we made, innermost first, as long as they are empty."""
+    for directory in reversed(directories):
+        try:
+            Path(directory).rmdir()
+        except OSError:  # not empty: somebody uses it now, so it stays
+            return
+
+
+def _written(entry: Entry, image: FileImage, after: bytes) -> Entry:
+    made = _make_parents(image)
+    return replace(entry, after=digest(after), directories=entry.directories or made)
+
+
+def _make_parents(image: FileImage) -> tuple[str, ...]:
+    parent = image.real.parent
+    missing = [parent, *parent.parents]
+    made = [str(place) for place in missing if not place.exists()]
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RefusedError(
+            "A directory for this file can't be made", path=image.path, detail=str(error)
+        ) from error
+    return tuple(reversed(made))
+
+
+def _json_or_none(value: object) -> str | None:
+    return None if value is ABSENT else json.dumps(value)

@@ -1,0 +1,234 @@
+"""The engine: keeps one owner's projections equal to its store; used by the service and by commands alike.
+
+`reconcile` is the whole of it. With a hint (files of the store that changed) it reads just those, projects,
+and only then compares everything else; without one it looks at everything afresh.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from agent_bridge import files, git, paths
+from agent_bridge.config import Settings
+from agent_bridge.errors import AgentBridgeError
+from agent_bridge.harnesses.base import Notice
+from agent_bridge.memory.fact import Fact
+from agent_bridge.memory.index import index_json, render_index
+from agent_bridge.memory.snapshot import Problem, Snapshot
+from agent_bridge.memory.store import Store
+from agent_bridge.projection import housekeeping, review
+from agent_bridge.projection.ledger import Ledger
+from agent_bridge.projection.plan import Wanted
+from agent_bridge.projection.projector import Outcome, Projector
+from agent_bridge.projection.survey import Survey, survey_project, survey_user
+from agent_bridge.projects import Project
+
+INDEX = "MEMORY.md"
+INDEX_JSON = "index.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What is true after a pass.
+
+    `project` is a project's id or "global". `generation` grows by one with every pass that ended.
+    `wrote` are the files of others that changed in this pass. `waiting` says why tracked files wait for
+    Git (None: nothing waits). `left_out` maps a file to the ids that its budget left out. `index_due` is the
+    wall-clock time (seconds since 1970) at which MEMORY.md or index.json wants another pass, None: never.
+    `duration_ms` covers the pass, `projected_ms` the time until the blocks stood.
+    """
+
+    project: str
+    generation: int
+    wrote: tuple[Path, ...]
+    waiting: str | None
+    problems: tuple[Problem, ...]
+    notices: tuple[Notice, ...]
+    candidates: int
+    facts: int
+    shared: int
+    private: int
+    withheld: int
+    left_out: dict[str, tuple[str, ...]]
+    duration_ms: float
+    projected_ms: float
+    index_due: float | None
+
+
+class Engine:
+    """One project's engine, or with `project` None the user's, which projects the global store."""
+
+    def __init__(
+        self, project: Project | None, settings: Settings, *, wall: Callable[[], float] = time.time
+    ) -> None:
+        self.project = project
+        self._settings = settings
+        self._wall = wall
+        state = paths.user_state() if project is None else project.state
+        self.state = state
+        self.store = (
+            Store(paths.global_store(), scope="global", state=state)
+            if project is None
+            else Store(project.store, scope="project", state=state)
+        )
+        self.ledger = Ledger(state)
+        self._projector = Projector(self.ledger, state)
+        self._survey: Survey | None = None
+        self._index_stamp: tuple[int, int, int] | None = None
+        self._generation = 0
+        self._indexed = ""
+        self._told: tuple[Notice, ...] = ()
+        self._excluder = housekeeping.Excluder(project, self.ledger)
+
+    @property
+    def lock(self) -> Path:
+        """What everything holds that writes for this owner."""
+        return self.state / "lock"
+
+    def reconcile(self, hint: frozenset[Path] = frozenset()) -> Report:
+        """One pass. `hint`: absolute paths that changed; empty means look at everything.
+
+        Raises AgentBridgeError only where nothing could be done at all (lock, ledger, the store's root).
+        """
+        started = time.monotonic()
+        with files.locked(self.lock, timeout=self._settings.lock_timeout_s, purpose="projection"):
+            inside = frozenset(path for path in hint if path.is_relative_to(self.store.root))
+            survey = self._looked(fresh=not hint or inside != hint)
+            outcome = Outcome()
+            snapshot: Snapshot | None = None
+            if hint and inside:
+                for path in inside:
+                    snapshot = self.store.refresh(path)
+                if snapshot is not None:
+                    outcome = self._project(survey, snapshot)
+            projected = time.monotonic()
+            whole = self.store.scan()
+            if snapshot is None or whole.digest != snapshot.digest:
+                outcome = _joined(outcome, self._project(survey, whole))
+                projected = time.monotonic()
+            due, kept = self._keep_house(survey, whole, full=not hint)
+            self._generation += 1
+            ended = time.monotonic()
+        return Report(
+            project="global" if self.project is None else self.project.id,
+            generation=self._generation,
+            wrote=tuple(dict.fromkeys(outcome.wrote)),
+            waiting=outcome.waiting,
+            problems=whole.problems,
+            notices=tuple(dict.fromkeys((*survey.notices, *outcome.notices, *kept))),
+            candidates=review.count_candidates(self.state),
+            facts=len(whole.facts),
+            shared=len(whole.shared),
+            private=len(whole.private),
+            withheld=len(whole.withheld),
+            left_out=outcome.left_out,
+            duration_ms=(ended - started) * 1000,
+            projected_ms=(projected - started) * 1000,
+            index_due=due,
+        )
+
+    def settle(self) -> None:
+        """Write index.json, where it is stale; for when things have been quiet for a second."""
+        snapshot = self.store.scan()
+        if snapshot.digest != self._indexed:
+            with files.locked(self.lock, timeout=self._settings.lock_timeout_s, purpose="index"):
+                self._write_index_json(snapshot)
+
+    def is_echo(self, path: Path) -> bool:
+        """Whether a changed file holds just what we wrote there last."""
+        try:
+            image = files.read_image(path)
+        except AgentBridgeError:
+            return False
+        return image.existed and self._projector.wrote(image.real, image.data)
+
+    def survey(self) -> Survey:
+        """What was seen at the last full look."""
+        return self._looked(fresh=False)
+
+    def _looked(self, *, fresh: bool) -> Survey:
+        stamp = self._stamp()
+        if self._survey is None or fresh or stamp != self._index_stamp:
+            if self.project is None:
+                self._survey = survey_user(self._settings)
+            else:
+                self._survey = survey_project(self.project, self._settings)
+            self._index_stamp = self._stamp()
+        return self._survey
+
+    def _stamp(self) -> tuple[int, int, int] | None:
+        checkout = None if self._survey is None else self._survey.checkout
+        return None if checkout is None else git.index_stamp(checkout)
+
+    def _project(self, survey: Survey, snapshot: Snapshot) -> Outcome:
+        # The user's own files may hold what is private to the user; a project's may be shared with others.
+        shown = _readable(snapshot) if self.project is None else snapshot.shared
+        wanted = Wanted(snapshot.documents, shown, survey.heard)
+        return self._projector.project(survey.layout.targets, wanted, survey.checkouts)
+
+    def _keep_house(
+        self, survey: Survey, snapshot: Snapshot, *, full: bool
+    ) -> tuple[float | None, tuple[Notice, ...]]:
+        """What follows a projection: excludes and MEMORY.md; in a full pass index.json and our keys too.
+
+        Returns when the next pass is due, by the wall clock (None: when something changes).
+        """
+        due: float | None = None
+        try:
+            if self.store.root.is_dir():
+                due = self._write_index(snapshot)
+            if self.project is not None:
+                self._excluder.keep(survey, snapshot, full=full)
+            if full:
+                self._told = self._look_around(survey, snapshot)
+                self._write_index_json(snapshot)
+            elif snapshot.digest != self._indexed:
+                quiet = self._wall() + self._settings.index_delay_s
+                due = quiet if due is None else min(due, quiet)
+        except AgentBridgeError as error:
+            self._told = (*self._told, Notice("warning", error.code, str(error)))
+        return due, self._told
+
+    def _look_around(self, survey: Survey, snapshot: Snapshot) -> tuple[Notice, ...]:
+        notices = list(housekeeping.check_keys(self.ledger))
+        if self.project is not None:
+            notices += housekeeping.adopt_from_worktrees(self.project, self.store, survey)
+            notices += housekeeping.tell_git(self.project, survey, snapshot)
+        return tuple(notices)
+
+    def _write_index_json(self, snapshot: Snapshot) -> None:
+        place = self.store.root / INDEX_JSON
+        content = index_json(_readable(snapshot))
+        if self.store.root.is_dir() and (not place.exists() or place.read_bytes() != content):
+            files.write_own(place, content, mode=0o644, sync=False)
+        self._indexed = snapshot.digest
+
+    def _write_index(self, snapshot: Snapshot) -> float | None:
+        place = self.store.root / INDEX
+        image = files.read_image(place, within=self.store.root)
+        current = image.data.decode("utf-8", "replace") if image.existed else None
+        now = datetime.fromtimestamp(self._wall(), UTC)
+        readable = _readable(snapshot)
+        text = render_index(current, readable, now=now, grace=self._settings.claude_index_grace_s)
+        content = text.text.encode()
+        if not image.existed or image.data != content:
+            files.replace(image, content, keep_dir=self.ledger.kept, sync=False)
+        return None if text.pending is None else text.pending.timestamp()
+
+
+def global_engine(settings: Settings) -> Engine:
+    """The engine of the user's global store."""
+    return Engine(None, settings)
+
+
+def _readable(snapshot: Snapshot) -> tuple[Fact, ...]:
+    hidden = {fact.path for fact in snapshot.withheld}
+    return tuple(fact for fact in snapshot.facts if fact.path not in hidden)
+
+
+def _joined(first: Outcome, second: Outcome) -> Outcome:
+    return replace(second, wrote=[*first.wrote, *second.wrote], notices=[*first.notices, *second.notices])

@@ -1,0 +1,165 @@
+"""What follows a projection: excludes, worktrees' own facts, keys that went missing, secrets in Git."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from agent_bridge import files, git
+from agent_bridge.errors import AgentBridgeError, DuplicateError
+from agent_bridge.harnesses.base import Notice
+from agent_bridge.harnesses.config_edit import ABSENT
+from agent_bridge.memory.fact import FactProblem
+from agent_bridge.memory.snapshot import Snapshot
+from agent_bridge.memory.store import Store
+from agent_bridge.projection import apply, excludes
+from agent_bridge.projection.adopt import read_tree
+from agent_bridge.projection.ledger import Entry, Kind, Ledger, digest
+from agent_bridge.projection.survey import Survey
+from agent_bridge.projects import STORE_NAME, Project
+
+
+class Excluder:
+    """Keeps info/exclude right: what nobody has judged, and what is private, can't be added to Git.
+
+    Which facts Git tracks is asked again only when its index has changed.
+    """
+
+    def __init__(self, project: Project | None, ledger: Ledger) -> None:
+        self._project = project
+        self._ledger = ledger
+        self._tracked: set[Path] = set()
+        self._stamp: object = self
+
+    def keep(self, survey: Survey, snapshot: Snapshot, *, full: bool = True) -> None:
+        """Bring our section of info/exclude in line with the store."""
+        project, checkout = self._project, survey.checkout
+        if checkout is None or project is None:
+            return
+        stamp = git.index_stamp(checkout)
+        if full or stamp != self._stamp:
+            self._tracked, self._stamp = git.tracked_below(checkout, project.store), stamp
+        names = [fact.path for fact in snapshot.shared] + [item.name for item in snapshot.documents]
+        lines = excludes.exclude_lines(
+            store=STORE_NAME,
+            local=project.mode == "local",
+            shared=[name for name in names if project.store / name not in self._tracked],
+            created=_created_here(self._ledger, survey),
+        )
+        apply.edit_lines(self._ledger, git.exclude_file(checkout), lines)
+
+
+def check_keys(ledger: Ledger) -> list[Notice]:
+    """Put back, once, a key of ours that went missing; another value is its user's word."""
+    notices: list[Notice] = []
+    for entry in ledger.entries():
+        if entry.kind is not Kind.KEYS:
+            continue
+        try:
+            notices += _check_entry(ledger, entry)
+        except AgentBridgeError as error:
+            notices.append(Notice("warning", error.code, str(error), Path(entry.path)))
+    return notices
+
+
+def adopt_from_worktrees(project: Project, store: Store, survey: Survey) -> list[Notice]:
+    """Take over facts that somebody saved into a worktree's own `.memory/`; nothing is written there."""
+    notices: list[Notice] = []
+    seen_file = project.state / "worktree-facts.json"
+    seen = set(json.loads(seen_file.read_bytes())) if seen_file.exists() else set()
+    before = len(seen)
+    for site in survey.sites[1:]:
+        place = site.checkout / STORE_NAME
+        checkout = survey.checkouts.get(site.checkout)
+        if checkout is None or not place.is_dir() or place.is_symlink():
+            continue
+        committed = git.tracked_below(checkout, place)
+        for name, data in sorted(read_tree(place).items()):
+            path = place / name
+            if isinstance(data, str) or path in committed or not _may_be_fact(name) or digest(data) in seen:
+                continue
+            try:
+                fact = store.adopt(data, name, "worktree").fact
+                notices.append(Notice("info", "adopted", f"{path} was taken over as {fact.id}.", path))
+            except DuplicateError:
+                pass
+            except FactProblem as problem:
+                notices.append(Notice("warning", "not-adopted", f"{path}: {problem}", path))
+            seen.add(digest(data))
+    if len(seen) != before:
+        files.write_own(seen_file, json.dumps(sorted(seen)).encode())
+    return notices
+
+
+def tell_git(project: Project, survey: Survey, snapshot: Snapshot) -> list[Notice]:
+    """What Git holds, or would add, though it is private or holds a secret; and secrets that are withheld."""
+    checkout = survey.checkout
+    facts = (*snapshot.withheld, *snapshot.private)
+    tracked = set() if checkout is None else git.tracked_below(checkout, project.store)
+    notices = []
+    for fact in facts:
+        path = project.store / fact.path
+        kinds = ", ".join(fact.secrets)
+        if path in tracked and fact.secrets:
+            text = (
+                f"{path} is tracked by Git and seems to hold a secret ({kinds}). Rotate the secret, history "
+                f"keeps it; `git rm --cached -- {STORE_NAME}/{fact.path}` untracks the file."
+            )
+            notices.append(Notice("warning", "secret-tracked", text, path))
+        elif path in tracked:
+            text = f"{path} is private but tracked by Git. `agent-bridge unshare {fact.id}` untracks it."
+            notices.append(Notice("warning", "private-tracked", text, path))
+        elif fact.secrets:
+            text = f"{path} seems to hold a secret ({kinds}); it is shown to no agent."
+            notices.append(Notice("warning", "secret", text, path))
+    if checkout is not None:
+        hidden = {project.store / fact.path for fact in facts}
+        for path in sorted(git.addable(checkout, project.store) & hidden):
+            text = f"{path} is private, but a .gitignore lets `git add` take it. Remove that rule."
+            notices.append(Notice("warning", "private-addable", text, path))
+    return notices
+
+
+def _created_here(ledger: Ledger, survey: Survey) -> list[Path]:
+    """Files of ours in the checkouts, relative, that aren't to become part of the repository through us."""
+    local = {str(target.path) for target in survey.layout.targets if target.local and not target.tracked}
+    local |= {str(edit.path) for edit in survey.keys if edit.local}
+    roots = [site.checkout for site in survey.sites]
+    made = [Path(entry.path) for entry in ledger.entries() if entry.created and entry.path in local]
+    return sorted({path.relative_to(root) for path in made for root in roots if path.is_relative_to(root)})
+
+
+def _check_entry(ledger: Ledger, entry: Entry) -> list[Notice]:
+    path = Path(entry.path)
+    image = files.read_image(path)
+    if digest(image.data) == entry.after:
+        return []
+    after = image.data
+    notices: list[Notice] = []
+    records = list(entry.keys)
+    for position, record in enumerate(records):
+        name = ".".join(record.key)
+        current = apply.get_key(entry.format, after, record.key)
+        if current is ABSENT and not record.put_back:
+            after = apply.set_key(entry.format, after, record.key, json.loads(record.ours))
+            records[position] = replace(record, put_back=True)
+            text = f"{name} was missing in {path} and was put back."
+            notices.append(Notice("info", "key-restored", text, path))
+        elif current is ABSENT:
+            text = f"{name} was taken out of {path} again; that is respected."
+            notices.append(Notice("warning", "key-respected", text, path))
+        elif json.dumps(current) != record.ours:
+            text = f"{name} in {path} has another value than ours ({record.ours}); that is respected."
+            notices.append(Notice("warning", "key-respected", text, path))
+    if after != image.data:
+        ledger.put(replace(entry, keys=tuple(records), after=digest(after)))
+        files.replace(image, after, keep_dir=ledger.kept)
+    return notices
+
+
+def _may_be_fact(name: str) -> bool:
+    parts = name.split("/")
+    if any(part.startswith(".") for part in parts) or parts[-1] == "MEMORY.md":
+        return False
+    return name.endswith(".md")

@@ -1,0 +1,172 @@
+"""Memories that a harness keeps for the whole user: sorted by where they belong, and brought into stores.
+
+An item whose working directory lies in the project goes into its store; one of another directory is held in
+the state directory until that project is initialised; only items without any directory are global. What has
+been imported once is remembered by its text's hash, so a fact that was deleted since doesn't come back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from agent_bridge import files, paths
+from agent_bridge.errors import DuplicateError
+from agent_bridge.harnesses.base import NativeItem
+from agent_bridge.memory.fact import FactProblem
+from agent_bridge.memory.similarity import text_hash
+from agent_bridge.memory.store import Store
+from agent_bridge.projection import review
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """Native items by where they go: this project, the user's global store, other directories."""
+
+    project: tuple[NativeItem, ...]
+    user: tuple[NativeItem, ...]
+    elsewhere: tuple[NativeItem, ...]
+
+
+def sort_items(items: Iterable[NativeItem], roots: Sequence[Path]) -> Sorted:
+    """Sort items for the project whose checkouts are `roots`; items already imported stay out. Pure."""
+    project, user, elsewhere = [], [], []
+    for item in items:
+        if item.directory is None:
+            user.append(item)
+        elif any(item.directory.is_relative_to(root) for root in roots):
+            project.append(item)
+        else:
+            elsewhere.append(item)
+    return Sorted(tuple(project), tuple(user), tuple(elsewhere))
+
+
+def pending_items(items: Iterable[NativeItem]) -> list[NativeItem]:
+    """Those items, and the held ones, that have not been imported yet; each text once."""
+    done = _imported()
+    found: dict[str, NativeItem] = {}
+    for item in (*items, *_held()):
+        key = _key(item)
+        if key not in done:
+            found.setdefault(key, item)
+    return list(found.values())
+
+
+def import_items(store: Store, items: Iterable[NativeItem], *, source: str, now: datetime) -> dict[str, int]:
+    """Add items to a store; counts by `added`, `duplicate`, `review` (similar to a fact there), `refused`."""
+    counts = dict.fromkeys(("added", "duplicate", "review", "refused"), 0)
+    done: set[str] = set()
+    for item in items:
+        similar = store.similar(item.text)
+        if similar and similar[0].fact.text_hash != text_hash(item.text):
+            review.keep_candidate(
+                store.state,
+                item.text,
+                origin=str(item.source_file),
+                why=f"it resembles {similar[0].fact.id}: {similar[0].why}",
+                now=now,
+                similar=similar[0].fact.id,
+                score=similar[0].score,
+            )
+            counts["review"] += 1
+        else:
+            counts[_add(store, item, source, now)] += 1
+        done.add(_key(item))
+    if done:
+        _remember(done)
+    return counts
+
+
+def hold_items(items: Iterable[NativeItem]) -> int:
+    """Keep items of other directories until their project is initialised; how many are new."""
+    count = 0
+    for item in items:
+        place = _held_directory() / f"{_key(item)}.json"
+        if not place.exists():
+            files.write_own(place, json.dumps(_as_json(item), ensure_ascii=True).encode())
+            count += 1
+    return count
+
+
+def release_items(items: Iterable[NativeItem]) -> None:
+    """Forget held items that have been imported."""
+    for item in items:
+        (_held_directory() / f"{_key(item)}.json").unlink(missing_ok=True)
+
+
+def _add(store: Store, item: NativeItem, source: str, now: datetime) -> str:
+    try:
+        store.add(item.text, source=source, title=item.title or None, now=now)
+    except DuplicateError:
+        return "duplicate"
+    except FactProblem:
+        return "refused"
+    return "added"
+
+
+def _key(item: NativeItem) -> str:
+    return text_hash(f"{item.directory or ''}\n{item.text}")[:32]
+
+
+def _held_directory() -> Path:
+    return paths.state_dir() / "held"
+
+
+def _imported_file() -> Path:
+    return paths.user_state() / "imported.json"
+
+
+def _imported() -> set[str]:
+    file = _imported_file()
+    try:
+        return set(json.loads(file.read_bytes()))
+    except FileNotFoundError:
+        return set()
+    except ValueError:  # worst case an item is offered once more; duplicates are refused by the store
+        return set()
+
+
+def _remember(keys: set[str]) -> None:
+    files.write_own(_imported_file(), json.dumps(sorted(_imported() | keys)).encode())
+
+
+def _held() -> list[NativeItem]:
+    directory = _held_directory()
+    if not directory.is_dir():
+        return []
+    found = []
+    for path in sorted(directory.glob("*.json")):
+        try:
+            found.append(_from_json(json.loads(path.read_bytes())))
+        except (ValueError, KeyError, TypeError):
+            continue
+    return found
+
+
+def _as_json(item: NativeItem) -> Mapping[str, str | None]:
+    return {
+        "text": item.text,
+        "title": item.title,
+        "directory": None if item.directory is None else str(item.directory),
+        "source_file": str(item.source_file),
+        "created_at": item.created_at,
+    }
+
+
+def _from_json(item: Mapping[str, str]) -> NativeItem:
+    directory = item["directory"]
+    return NativeItem(
+        text=item["text"],
+        title=item["title"],
+        directory=Path(directory) if directory else None,
+        source_file=Path(item["source_file"]),
+        created_at=item.get("created_at", ""),
+    )
+
+
+def utc_now() -> datetime:
+    """The wall clock in UTC."""
+    return datetime.now(UTC)

@@ -1,0 +1,126 @@
+"""What one file should be, given what it is: pure, bytes and facts in, a decision out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agent_bridge.errors import MarkerError
+from agent_bridge.harnesses import managed_block
+from agent_bridge.harnesses.base import Notice, Scope
+from agent_bridge.memory.documents import Document
+from agent_bridge.memory.fact import Fact
+from agent_bridge.projection import gitlaw
+from agent_bridge.projection.targets import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a scope has to say, most important first, and what each reader hears elsewhere already.
+
+    `elsewhere` maps a harness's name to the normalised texts that the other scope's block gives it.
+    """
+
+    documents: tuple[Document, ...]
+    facts: tuple[Fact, ...]
+    elsewhere: Mapping[str, frozenset[str]]
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to say."""
+        return not self.documents and not self.facts
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known of a file besides its bytes.
+
+    `ours`: the bytes are those that we wrote last. `revisions`: its bytes in HEAD, HEAD's
+    parents and MERGE_HEAD. `recorded`: the ledger knows the file. `created`: it wasn't there before us.
+    """
+
+    ours: bool = False
+    recorded: bool = False
+    created: bool = False
+    separator: bytes | None = None
+    revisions: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`after`: the file's bytes as they should be (None: there should be no file).
+
+    `candidates` are texts found inside the block that aren't ours; they are kept before `after` is written.
+    `refused` says why nothing is to be written.
+    """
+
+    after: bytes | None
+    separator: bytes = b""
+    left_out: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    included: tuple[str, ...] = ()
+    candidates: tuple[str, ...] = ()
+    refused: Notice | None = None
+
+
+def decide(target: Target, data: bytes | None, wanted: Wanted, evidence: Evidence) -> Decision:
+    """Decide on one target; `data` are the file's bytes, None where there is no file."""
+    try:
+        return _decide(target, data, wanted, evidence)
+    except MarkerError as error:
+        text = f"{target.path}: {error.title} ({error.detail}). {error.remedy}"
+        return Decision(data, refused=Notice("warning", "markers", text, target.path))
+
+
+def _decide(target: Target, data: bytes | None, wanted: Wanted, evidence: Evidence) -> Decision:
+    before = data or b""
+    span = managed_block.find_block(before)
+    if target.own and data is not None and span is None and not evidence.recorded and before.strip():
+        text = f"{target.path} is somebody else's file of the same name; it is left alone."
+        return Decision(data, refused=Notice("warning", "name-taken", text, target.path))
+    candidates: tuple[str, ...] = ()
+    if span is not None and not evidence.ours and not managed_block.is_ours(before):
+        candidates = gitlaw.foreign_items(before, wanted.documents, wanted.facts, evidence.revisions)
+    separator = evidence.separator or b""
+    if wanted.empty:
+        if span is None:
+            return Decision(data, candidates=candidates)
+        return _without_block(target, before, evidence, candidates)
+    skip = managed_block.outside_texts(before) | _heard(target, wanted)
+    eol = (managed_block.dominant_eol(before) or b"\n").decode("ascii")
+    block = managed_block.render_block(
+        wanted.documents,
+        wanted.facts,
+        budget=target.budget,
+        scope="project" if target.scope is Scope.PROJECT else "global",
+        skip=skip,
+        eol=eol,
+    )
+    base = (
+        before if data is not None and before.strip() else (target.header.encode() if target.own else before)
+    )
+    spliced = managed_block.splice(base, block.body, separator=separator or None)
+    return Decision(
+        spliced.data,
+        separator=separator if span is not None else spliced.separator,
+        left_out=block.left_out,
+        skipped=block.skipped,
+        included=block.included,
+        candidates=candidates,
+    )
+
+
+def _without_block(
+    target: Target, before: bytes, evidence: Evidence, candidates: tuple[str, ...]
+) -> Decision:
+    rest = managed_block.remove(before, evidence.separator or b"")
+    ours = evidence.created and rest.strip() in (b"", target.header.strip().encode())
+    return Decision(None if ours else rest, candidates=candidates)
+
+
+def _heard(target: Target, wanted: Wanted) -> frozenset[str]:
+    """The texts that every reader of this file gets from the other scope's block as well."""
+    if target.scope is not Scope.PROJECT or not target.readers:
+        return frozenset()
+    heard = [wanted.elsewhere.get(reader, frozenset()) for reader in target.readers]
+    return frozenset.intersection(*heard)

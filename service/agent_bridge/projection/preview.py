@@ -1,0 +1,229 @@
+"""What `init` would do, as values: steps with diffs, what would become shared, which memories wait where.
+
+Nothing is written here. `plan` shows the same for a project that is set up already.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from agent_bridge import files, git, paths
+from agent_bridge.config import Settings
+from agent_bridge.errors import AgentBridgeError
+from agent_bridge.harnesses import all_harnesses
+from agent_bridge.harnesses.base import KeyEdit, Notice
+from agent_bridge.memory.fact import Fact, FactProblem, new_fact_bytes, parse_fact
+from agent_bridge.memory.snapshot import Snapshot
+from agent_bridge.memory.store import Store
+from agent_bridge.projection import apply, merge_driver, native_import
+from agent_bridge.projection.adopt import INDEX, read_tree
+from agent_bridge.projection.ledger import Ledger
+from agent_bridge.projection.plan import Evidence, Wanted, decide
+from agent_bridge.projection.survey import Survey, survey_project, survey_user
+from agent_bridge.projects import Project
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that would be done: its kind, the path, a sentence, and a unified diff where there is one."""
+
+    what: str
+    path: Path
+    text: str
+    diff: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What would be done to a project. `becomes_shared` and `stays_private` are facts as `title (path)`.
+
+    `imports` counts native items that go to this project's store, to the user's, and that would be held.
+    """
+
+    project: Project
+    steps: tuple[Step, ...]
+    notices: tuple[Notice, ...]
+    becomes_shared: tuple[str, ...]
+    stays_private: tuple[str, ...]
+    imports: dict[str, int]
+
+    @property
+    def empty(self) -> bool:
+        """Whether everything is as it should be."""
+        return not self.steps
+
+
+def preview_project(project: Project, settings: Settings) -> Preview:
+    """Look at a project and say what `init` (or the next pass) would do. Reads only."""
+    survey = survey_project(project, settings)
+    user = survey_user(settings, project.environment or None)
+    store = Store(project.store, scope="project", state=project.state)
+    ledger = Ledger(project.state)
+    snapshot = store.scan()
+    adopted, adopting = _adopted_facts(survey)
+    items = native_import.pending_items(
+        item for harness in all_harnesses() for item in harness.native_memory(project.environment)
+    )
+    sorted_items = native_import.sort_items(items, [site.checkout for site in survey.sites])
+    imported = [fact for item in sorted_items.project for fact in _as_fact(item.text, item.title)]
+    coming = [*adopted, *imported]
+    steps: list[Step] = []
+    if not project.store.is_dir():
+        steps.append(Step("store", project.store, "is made; facts are markdown files in it"))
+    steps += adopting
+    steps += _block_steps(survey, snapshot, coming, ledger)
+    steps += _key_steps(survey.keys) + _key_steps(user.keys)
+    steps += _git_steps(project, survey)
+    counts = {
+        "project": len(sorted_items.project),
+        "global": len(sorted_items.user),
+        "held": len(sorted_items.elsewhere),
+    }
+    new_open = [fact for fact in coming if not fact.private and not fact.secrets]
+    closed = [fact for fact in coming if fact.private or fact.secrets]
+    return Preview(
+        project=project,
+        steps=tuple(steps),
+        notices=tuple(dict.fromkeys((*survey.notices, *user.notices))),
+        becomes_shared=tuple(
+            f"{fact.title} ({fact.path})" for fact in (*_unshared(survey, store, snapshot), *new_open)
+        ),
+        stays_private=tuple(f"{fact.title} ({fact.path})" for fact in (*snapshot.private, *closed)),
+        imports=counts,
+    )
+
+
+def unified_diff(path: Path, before: bytes, after: bytes) -> str:
+    """A unified diff of two texts; bytes that aren't UTF-8 are shown as replacement characters."""
+    old = before.decode("utf-8", "replace").splitlines(keepends=True)
+    new = after.decode("utf-8", "replace").splitlines(keepends=True)
+    lines = difflib.unified_diff(
+        old, new, str(path) if before else "/dev/null", str(path) if after else "/dev/null"
+    )
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
+    )
+
+
+def _adopted_facts(survey: Survey) -> tuple[list[Fact], list[Step]]:
+    facts: list[Fact] = []
+    steps: list[Step] = []
+    for link in survey.links:
+        if link.path.is_symlink():
+            if link.path.readlink() != link.target:
+                steps.append(
+                    Step(
+                        "link",
+                        link.path,
+                        f"pointed to {link.path.readlink()} and will point to {link.target}",
+                    )
+                )
+            continue
+        if link.path.is_dir():
+            found = _facts_in(link.path)
+            facts += found
+            count = f"the {len(found)} memories in it are adopted, a copy of it is kept"
+            text = f"becomes a link to {link.target}; {count}"
+        else:
+            text = f"becomes a link to {link.target}"
+        steps.append(Step("link", link.path, text))
+    for adoption in survey.adoptions:
+        found = _facts_in(adoption.directory)
+        facts += found
+        steps.append(Step("adopt", adoption.directory, f"{len(found)} memories are adopted; {adoption.why}"))
+    return facts, steps
+
+
+def _facts_in(directory: Path) -> list[Fact]:
+    facts = []
+    for name, data in sorted(read_tree(directory).items()):
+        if name.rsplit("/", 1)[-1] == INDEX or isinstance(data, str) or not name.endswith(".md"):
+            continue
+        try:
+            facts.append(parse_fact(name, data))
+        except FactProblem:
+            continue
+    return facts
+
+
+def _as_fact(text: str, title: str) -> list[Fact]:
+    now = datetime.now(UTC)
+    data = new_fact_bytes(text, fact_id="imported", now=now, title=title or None, source="codex")
+    try:
+        return [parse_fact("entries/imported.md", data)]
+    except FactProblem:
+        return []
+
+
+def _block_steps(survey: Survey, snapshot: Snapshot, coming: Iterable[Fact], ledger: Ledger) -> list[Step]:
+    shared = (*snapshot.shared, *(fact for fact in coming if not fact.private and not fact.secrets))
+    wanted = Wanted(snapshot.documents, shared, survey.heard)
+    steps = []
+    for target in survey.layout.targets:
+        image = files.read_image(target.path)
+        entry = ledger.get(target.path)
+        separator = None if entry is None or entry.separator is None else entry.separator.encode()
+        evidence = Evidence(
+            recorded=entry is not None, created=bool(entry and entry.created), separator=separator
+        )
+        decision = decide(target, image.data if image.existed else None, wanted, evidence)
+        readers = ", ".join(target.readers)
+        if decision.refused is not None:
+            steps.append(Step("refused", target.path, decision.refused.text))
+        elif decision.after != (image.data if image.existed else None):
+            made = "" if image.existed else " (a new file" + (", kept out of Git)" if target.local else ")")
+            diff = unified_diff(target.path, image.data, decision.after or b"")
+            steps.append(Step("block", target.path, f"gets the block for {readers}{made}", diff))
+        elif wanted.empty:
+            steps.append(Step("block", target.path, f"will get the block for {readers} with the first fact"))
+    return steps
+
+
+def _key_steps(edits: Iterable[KeyEdit]) -> list[Step]:
+    steps = []
+    for path, group in _by_path(edits).items():
+        image = files.read_image(path)
+        after = image.data
+        for edit in group:
+            if apply.get_key(edit.format, after, edit.key) != edit.value:
+                after = apply.set_key(edit.format, after, edit.key, edit.value)
+        if after != image.data:
+            names = ", ".join(f"{'.'.join(edit.key)} = {json.dumps(edit.value)}" for edit in group)
+            why = "; ".join(dict.fromkeys(edit.why for edit in group))
+            steps.append(Step("key", path, f"{names}: {why}", unified_diff(path, image.data, after)))
+    return steps
+
+
+def _git_steps(project: Project, survey: Survey) -> list[Step]:
+    if survey.checkout is None:
+        return []
+    exclude = git.exclude_file(survey.checkout)
+    steps = [Step("lines", exclude, "keeps facts that nobody has judged, and private ones, out of Git")]
+    if any(target.tracked for target in survey.layout.targets):
+        text = f"merge driver {merge_driver.NAME!r} for the blocks in tracked files"
+        steps.append(Step("git", survey.checkout.common_dir / "config", text))
+    known = {entry.path for entry in Ledger(paths.project_state(project.id)).entries()}
+    return [step for step in steps if str(step.path) not in known]
+
+
+def _unshared(survey: Survey, store: Store, snapshot: Snapshot) -> list[Fact]:
+    """Shared facts of an existing store that Git doesn't track yet."""
+    if survey.checkout is None:
+        return []
+    try:
+        tracked = git.tracked_below(survey.checkout, store.root)
+    except AgentBridgeError:
+        return []
+    return [fact for fact in snapshot.shared if store.root / fact.path not in tracked]
+
+
+def _by_path(edits: Iterable[KeyEdit]) -> dict[Path, list[KeyEdit]]:
+    grouped: dict[Path, list[KeyEdit]] = {}
+    for edit in edits:
+        grouped.setdefault(edit.path, []).append(edit)
+    return grouped

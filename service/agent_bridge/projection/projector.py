@@ -1,0 +1,153 @@
+"""Brings a set of targets in line with what a scope has to say, one file after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from agent_bridge import files, git
+from agent_bridge.errors import AgentBridgeError, ConflictError
+from agent_bridge.files import FileImage
+from agent_bridge.harnesses import managed_block
+from agent_bridge.harnesses.base import Notice
+from agent_bridge.projection import apply, gitlaw, review
+from agent_bridge.projection.ledger import Ledger
+from agent_bridge.projection.plan import Decision, Evidence, Wanted, decide
+from agent_bridge.projection.targets import Target
+
+_TRIES = 3
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What one pass over the targets did.
+
+    `left_out` maps a target's path to the ids that didn't fit there; `waiting` says what Git is doing, in
+    words, where a tracked file has to wait for it; `said` maps a path to the ids that its block includes.
+    """
+
+    wrote: list[Path] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
+    left_out: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    said: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    waiting: str | None = None
+
+
+class Projector:
+    """Writes blocks for one owner; remembers what it wrote, so that its own bytes need no second look."""
+
+    def __init__(self, ledger: Ledger, state: Path) -> None:
+        self._ledger = ledger
+        self._state = state
+        self._written: dict[Path, bytes] = {}
+        self._written_at: dict[Path, float] = {}
+
+    def project(
+        self, targets: Sequence[Target], wanted: Wanted, checkouts: Mapping[Path, git.Checkout]
+    ) -> Outcome:
+        """Bring every target in line; trouble with one is told in the outcome and stops no other.
+
+        `checkouts` by their root; a tracked file waits while Git is at work in its own.
+        """
+        outcome = Outcome()
+        for target in targets:
+            checkout = checkouts.get(target.checkout) if target.checkout and target.tracked else None
+            busy = git.activity(checkout) if checkout is not None else None
+            if checkout is not None and busy:
+                outcome.waiting = f"Git is at work ({busy}) in {checkout.root}"
+                continue
+            try:
+                self._project_one(target, wanted, checkout, outcome)
+            except AgentBridgeError as error:
+                outcome.notices.append(Notice("warning", error.code, str(error), target.path))
+        return outcome
+
+    def wrote(self, path: Path, data: bytes) -> bool:
+        """Whether these are the bytes that we wrote there last."""
+        return self._written.get(path) == data
+
+    def _project_one(
+        self, target: Target, wanted: Wanted, checkout: git.Checkout | None, outcome: Outcome
+    ) -> None:
+        for attempt in range(_TRIES):
+            image = files.read_image(target.path)
+            evidence, wait = self._evidence(target, image, checkout)
+            if wait:
+                outcome.waiting = wait
+                return
+            decision = decide(target, image.data if image.existed else None, wanted, evidence)
+            if decision.refused is not None:
+                outcome.notices.append(decision.refused)
+                return
+            self._keep_candidates(target, decision, outcome)
+            try:
+                changed = self._write(target, image, decision)
+            except ConflictError:
+                if attempt == _TRIES - 1:
+                    raise
+                continue
+            if changed:
+                outcome.wrote.append(target.path)
+            if decision.left_out:
+                outcome.left_out[str(target.path)] = decision.left_out
+            outcome.said[str(target.path)] = decision.included + decision.skipped
+            return
+
+    def _evidence(
+        self, target: Target, image: FileImage, checkout: git.Checkout | None
+    ) -> tuple[Evidence, str | None]:
+        entry = self._ledger.get(target.path)
+        separator = None if entry is None or entry.separator is None else entry.separator.encode("ascii")
+        ours = image.existed and self._written.get(image.real) == image.data
+        revisions: tuple[bytes, ...] = ()
+        if not ours and checkout is not None:
+            relative = image.real.relative_to(checkout.root).as_posix()
+            wait = gitlaw.restored_by_stash(
+                checkout, relative, image.data, written_at=self._written_at.get(image.real)
+            )
+            if wait:
+                return Evidence(), wait
+            if not managed_block.is_ours(image.data):
+                revisions = gitlaw.committed_versions(checkout, relative)
+        evidence = Evidence(
+            ours=ours,
+            recorded=entry is not None,
+            created=entry is not None and entry.created,
+            separator=separator,
+            revisions=revisions,
+        )
+        return evidence, None
+
+    def _keep_candidates(self, target: Target, decision: Decision, outcome: Outcome) -> None:
+        for text in decision.candidates:
+            review.keep_candidate(
+                self._state,
+                text,
+                origin=str(target.path),
+                why="it was written inside our block",
+                now=datetime.now(UTC),
+            )
+        if decision.candidates:
+            count = len(decision.candidates)
+            text = f"{count} text(s) found inside the block of {target.path} wait in `agent-bridge review`."
+            outcome.notices.append(Notice("info", "candidates", text, target.path))
+
+    def _write(self, target: Target, image: FileImage, decision: Decision) -> bool:
+        if decision.after is None:
+            if image.existed:
+                apply.remove_file(self._ledger, image)
+            self._written.pop(image.real, None)
+            return image.existed
+        if not image.existed and not decision.after:
+            return False
+        header = target.header if target.own else ""
+        changed = apply.write_block(
+            self._ledger, image, decision.after, separator=decision.separator, header=header
+        )
+        if decision.included or decision.skipped or changed:
+            self._written[image.real] = decision.after
+        if changed:
+            self._written_at[image.real] = datetime.now(UTC).timestamp()
+        return changed

@@ -1,0 +1,120 @@
+"""Candidates: texts found in a harness that aren't in the store yet, waiting for a person.
+
+One markdown file each below the project's state directory, named after the text's hash, so that the same
+text found again is the same candidate.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from agent_bridge import files
+from agent_bridge.memory.similarity import normalise
+
+_FENCE = "---"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One text and where it was found.
+
+    `origin` is a file's path or a harness's name, `found_at` ISO UTC, `why` a short reason in words,
+    `similar` the id of a fact that it resembles ("": none) with `score` (0 to 1).
+    """
+
+    id: str
+    text: str
+    origin: str
+    found_at: str
+    why: str
+    similar: str = ""
+    score: float = 0.0
+
+
+def candidates_directory(state: Path) -> Path:
+    """Where a project's candidates lie below its state directory."""
+    return state / "candidates"
+
+
+def candidate_id(text: str) -> str:
+    """The name of a candidate: 16 hex digits of its normalised text's SHA-256."""
+    return hashlib.sha256(normalise(text).encode()).hexdigest()[:16]
+
+
+def keep_candidate(
+    state: Path, text: str, *, origin: str, why: str, now: datetime, similar: str = "", score: float = 0.0
+) -> bool:
+    """Keep one text for review; False when it is kept already or holds nothing."""
+    if not text.strip():
+        return False
+    name = candidate_id(text)
+    place = candidates_directory(state) / f"{name}.md"
+    if place.exists():
+        return False
+    head = {
+        "origin": origin,
+        "found_at": now.astimezone(UTC).isoformat(timespec="seconds"),
+        "why": why,
+        "similar": similar,
+        "score": round(score, 3),
+    }
+    lines = [
+        _FENCE,
+        *(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in head.items()),
+        _FENCE,
+    ]
+    content = "\n".join(lines) + "\n\n" + text.strip("\n") + "\n"
+    files.write_own(place, content.encode("utf-8", "replace"))
+    return True
+
+
+def load_candidates(state: Path) -> list[Candidate]:
+    """All candidates of a project, oldest first; files that can't be read as one are shown as plain text."""
+    directory = candidates_directory(state)
+    if not directory.is_dir():
+        return []
+    found = [_parse(path) for path in sorted(directory.glob("*.md"))]
+    return sorted(found, key=lambda candidate: (candidate.found_at, candidate.id))
+
+
+def count_candidates(state: Path) -> int:
+    """How many wait."""
+    directory = candidates_directory(state)
+    return sum(1 for _ in directory.glob("*.md")) if directory.is_dir() else 0
+
+
+def _parse(path: Path) -> Candidate:
+    text = path.read_text(encoding="utf-8", errors="replace")
+    head, body = _split(text)
+    known = {"origin": "", "found_at": "", "why": "", "similar": ""} | {
+        key: value for key, value in head.items() if isinstance(value, str)
+    }
+    score = head.get("score")
+    return Candidate(
+        id=path.stem,
+        text=body.strip("\n"),
+        origin=known["origin"],
+        found_at=known["found_at"],
+        why=known["why"],
+        similar=known["similar"],
+        score=score if isinstance(score, float) else 0.0,
+    )
+
+
+def _split(text: str) -> tuple[dict[str, object], str]:
+    lines = text.split("\n")
+    if lines[0] != _FENCE or _FENCE not in lines[1:]:
+        return {}, text
+    end = lines.index(_FENCE, 1)
+    head: dict[str, object] = {}
+    for line in lines[1:end]:
+        key, _, value = line.partition(": ")
+        try:
+            head[key] = json.loads(value)
+        except ValueError:
+            head[key] = value
+    return head, "\n".join(lines[end + 1 :])

@@ -1,0 +1,248 @@
+"""Setting a project up (`init`), and leaving it again (`eject`)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from agent_bridge import files, git, paths, projects
+from agent_bridge.config import Settings
+from agent_bridge.errors import NotFoundError, RefusedError
+from agent_bridge.harnesses import all_harnesses
+from agent_bridge.harnesses.base import KeyEdit
+from agent_bridge.memory.store import Store
+from agent_bridge.projection import adopt, apply, housekeeping, merge_driver, native_import, undo
+from agent_bridge.projection.engine import Engine, Report, global_engine
+from agent_bridge.projection.ledger import Kind, Ledger
+from agent_bridge.projection.survey import Survey, survey_project, survey_user
+from agent_bridge.projects import Mode, Project, Worktrees
+
+_PURPOSE = "set-up"
+_GUARD = "# Private facts lie here; run `agent-bridge init` to share the others."
+
+
+@dataclass(frozen=True, slots=True)
+class SetUp:
+    """What `init` did: the project, the first report, and counts of what came in."""
+
+    project: Project
+    report: Report
+    adopted: int
+    imported: Mapping[str, int]
+    left: tuple[tuple[str, str], ...]
+
+
+@dataclass(slots=True)
+class Ejected:
+    """What `eject` did: one entry a path, and facts of the store's that stay."""
+
+    undone: list[undo.Undone] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def refused(self) -> list[undo.Undone]:
+        """What a person has to look at."""
+        return [one for one in self.undone if one.outcome == "refused"]
+
+
+def describe(
+    cwd: Path,
+    *,
+    mode: Mode | None = None,
+    worktrees: Worktrees = "shared",
+    env: Mapping[str, str] | None = None,
+) -> Project:
+    """The project that `init` in `cwd` would set up, or the one that is; nothing is written."""
+    root = projects.locate(cwd)
+    known = next((project for project in projects.load_projects() if project.root == root), None)
+    environment = projects.captured_environment(env)
+    if known is not None:
+        return Project(known.id, root, environment, mode or known.mode, known.created_at, known.worktrees)
+    if root in (Path("/"), paths.home(env).resolve()):
+        raise RefusedError(
+            "The home directory itself can't be a project",
+            path=root,
+            remedy="Facts for all projects go into the global store: `agent-bridge add --scope global TEXT`.",
+        )
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return Project(projects.id_for(root), root, environment, mode or "shared", now, worktrees)
+
+
+def init(project: Project, settings: Settings, *, keep_private: bool = False) -> SetUp:
+    """Set `project` up, or bring it in line again; safe to run twice, and to go on after a kill.
+
+    `keep_private` marks every adopted and imported fact as private.
+    """
+    engine = Engine(project, settings)
+    timeout = settings.lock_timeout_s
+    with (
+        files.locked(paths.user_state() / "lock", timeout=timeout, purpose=_PURPOSE),
+        files.locked(engine.lock, timeout=timeout, purpose=_PURPOSE),
+    ):
+        projects.add_project(project)
+        _lift_guard(project)
+        # Excluded before anything is in it: a fact that nobody has judged must not be addable for a moment.
+        survey = survey_project(project, settings)
+        engine.store.create()
+        housekeeping.Excluder(project, engine.ledger).keep(survey, engine.store.scan())
+        before = {fact.path for fact in engine.store.scan().facts}
+        left = _take_over(engine.ledger, engine.store, survey)
+        counts = _import(project, engine.store, survey)
+        if keep_private:
+            for fact in engine.store.scan().facts:
+                if fact.path not in before:
+                    engine.store.unshare(fact.id)
+        adopted = len({fact.path for fact in engine.store.scan().facts} - before) - counts.get("added", 0)
+        set_keys(engine.ledger, survey.keys)
+        keep_merge_driver(engine.ledger, survey)
+    report = engine.reconcile()
+    set_user_keys(settings, project.environment)
+    global_engine(settings).reconcile()
+    return SetUp(project, report, adopted, counts, left)
+
+
+def eject(project: Project, settings: Settings, *, purge: bool = False) -> Ejected:
+    """Take this project out: every change undone, the store left; user-wide changes go with the last one."""
+    done = Ejected()
+    engine = Engine(project, settings)
+    survey = engine.survey()
+    busy = [work for checkout in survey.checkouts.values() if (work := git.activity(checkout))]
+    if busy:
+        raise RefusedError(
+            f"Git is at work here ({busy[0]})", path=project.root, remedy="Finish it, then eject again."
+        )
+    engine.reconcile()  # what was written inside our blocks becomes a candidate first
+    with files.locked(engine.lock, timeout=settings.lock_timeout_s, purpose="eject"):
+        _guard_private(project, engine)
+        done.undone += undo_all(engine.ledger, engine.store)
+        if not done.refused:
+            projects.remove_project(project.id)
+    if purge and not done.refused:
+        shutil.rmtree(project.state, ignore_errors=True)
+    if not projects.load_projects():
+        done.undone += eject_user(settings)
+        if purge and not done.refused:
+            shutil.rmtree(paths.user_state(), ignore_errors=True)
+    return done
+
+
+def eject_user(settings: Settings) -> list[undo.Undone]:
+    """Undo what serves all projects: global blocks, Codex's memory keys."""
+    engine = global_engine(settings)
+    if not engine.ledger.entries():
+        return []
+    engine.reconcile()
+    with files.locked(engine.lock, timeout=settings.lock_timeout_s, purpose="eject"):
+        return undo_all(engine.ledger, engine.store)
+
+
+def undo_all(ledger: Ledger, store: Store) -> list[undo.Undone]:
+    """Undo every entry, the newest first."""
+    undone = []
+    for entry in reversed(ledger.entries()):
+        if entry.kind is Kind.LINK:
+            undone.append(adopt.undo_link(ledger, store, entry))
+        else:
+            undone.append(undo.undo(ledger, entry))
+    return undone
+
+
+def set_keys(ledger: Ledger, edits: tuple[KeyEdit, ...]) -> None:
+    """Set the keys that harnesses need, file by file."""
+    grouped: dict[Path, list[KeyEdit]] = {}
+    for edit in edits:
+        grouped.setdefault(edit.path, []).append(edit)
+    for path, group in grouped.items():
+        apply.edit_keys(ledger, path, group)
+
+
+def set_user_keys(settings: Settings, env: Mapping[str, str]) -> None:
+    """Switch off the memories that harnesses keep for all projects; they have been imported before."""
+    ledger = Ledger(paths.user_state())
+    edits = survey_user(settings, {**os.environ, **env}).keys
+    with files.locked(paths.user_state() / "lock", timeout=settings.lock_timeout_s, purpose=_PURPOSE):
+        set_keys(ledger, edits)
+
+
+def keep_merge_driver(ledger: Ledger, survey: Survey) -> None:
+    """Have Git merge tracked files with a block by our driver."""
+    checkout = survey.checkout
+    tracked = sorted({target.real for target in survey.layout.targets if target.tracked})
+    if checkout is None or not tracked:
+        return
+    roots = [site.checkout for site in survey.sites]
+    names = {
+        path.relative_to(root).as_posix() for path in tracked for root in roots if path.is_relative_to(root)
+    }
+    program = merge_driver.own_program()
+    if program is None:
+        return  # without a program to name, Git's own merge is the better driver
+    apply.set_git(ledger, checkout, merge_driver.settings(program, git.version()))
+    apply.edit_lines(ledger, git.attributes_file(checkout), merge_driver.attribute_lines(sorted(names)))
+
+
+def listed(cwd: Path) -> Project:
+    """The set-up project that `cwd` lies in; NotFoundError with the remedy where there is none."""
+    project = projects.find_project(cwd)
+    if project is None:
+        raise NotFoundError(
+            "This directory isn't set up", path=cwd, remedy="Run `agent-bridge init` here first."
+        )
+    return project
+
+
+def _take_over(ledger: Ledger, store: Store, survey: Survey) -> tuple[tuple[str, str], ...]:
+    left: list[tuple[str, str]] = []
+    for adoption in survey.adoptions:
+        tree = adopt.read_tree(adoption.directory)
+        found = adopt.adopt_files(store, tree, "claude-code")
+        left += [(str(adoption.directory / name), why) for name, why in found.left]
+    for link in survey.links:
+        found = adopt.make_link(ledger, store, link.path, "claude-code")
+        left += [(str(link.path / name), why) for name, why in found.left]
+    return tuple(left)
+
+
+def _import(project: Project, store: Store, survey: Survey) -> dict[str, int]:
+    items = native_import.pending_items(
+        item for harness in all_harnesses() for item in harness.native_memory(project.environment)
+    )
+    found = native_import.sort_items(items, [site.checkout for site in survey.sites])
+    now = native_import.utc_now()
+    counts = native_import.import_items(store, found.project, source="codex", now=now)
+    native_import.release_items(found.project)
+    if found.user:
+        user = Store(paths.global_store(), scope="global", state=paths.user_state())
+        user.create()
+        more = native_import.import_items(user, found.user, source="codex", now=now)
+        counts["global"] = more["added"]
+    counts["held"] = native_import.hold_items(found.elsewhere)
+    return counts
+
+
+def _guard_private(project: Project, engine: Engine) -> None:
+    """With the excludes gone, private facts would be addable: a rule in the store itself keeps them out."""
+    snapshot = engine.store.scan()
+    checkout = engine.survey().checkout
+    if checkout is None or not (snapshot.private or snapshot.withheld or project.mode == "local"):
+        return
+    place = project.store / ".gitignore"
+    image = files.read_image(place, within=project.store)
+    if _GUARD.encode() not in image.data:
+        gap = b"" if not image.data or image.data.endswith(b"\n") else b"\n"
+        files.replace(image, image.data + gap + _guard_lines(), keep_dir=engine.ledger.kept)
+
+
+def _lift_guard(project: Project) -> None:
+    place = project.store / ".gitignore"
+    image = files.read_image(place)
+    if image.existed and _guard_lines() in image.data:
+        files.replace(image, image.data.replace(_guard_lines(), b""), keep_dir=project.state / "kept")
+
+
+def _guard_lines() -> bytes:
+    return f"{_GUARD}\n*.md\n".encode()

@@ -1,0 +1,115 @@
+"""One look at everything that decides a project's projections: checkouts, instruction files, settings.
+
+This is the slow part (it asks Git and reads a few dozen files), done at start, on a change outside the
+store, and by the periodic pass; a saved fact doesn't need it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_bridge import git
+from agent_bridge.config import Settings
+from agent_bridge.harnesses import all_harnesses, managed_block
+from agent_bridge.harnesses.base import Adoption, Carrier, Harness, KeyEdit, LinkEdit, Notice, Scope, Site
+from agent_bridge.harnesses.observe import observe_site, observe_user
+from agent_bridge.projection.targets import Layout, lay_out
+from agent_bridge.projects import Project
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What was seen, and what follows from it.
+
+    `sites`: the main checkout first, then its worktrees. `heard`: per harness the normalised texts that
+    the global blocks give it. `checkout` is the main one's, None outside Git; `checkouts` all by their root.
+    """
+
+    sites: tuple[Site, ...]
+    checkout: git.Checkout | None
+    checkouts: Mapping[Path, git.Checkout]
+    layout: Layout
+    keys: tuple[KeyEdit, ...]
+    links: tuple[LinkEdit, ...]
+    adoptions: tuple[Adoption, ...]
+    notices: tuple[Notice, ...]
+    heard: Mapping[str, frozenset[str]]
+
+
+def survey_project(project: Project, settings: Settings) -> Survey:
+    """Look at a project: its main checkout and, where they share its store, its worktrees."""
+    checkout = git.find_checkout(project.root)
+    roots = [project.root]
+    if checkout is not None and project.worktrees == "shared":
+        roots += [root for root in git.worktrees(checkout) if root != project.root and root.is_dir()]
+    sites = tuple(observe_site(project, root) for root in roots)
+    known = {root: git.find_checkout(root) for root in roots[1:]} | {project.root: checkout}
+    harnesses = all_harnesses()
+    main = sites[0]
+    carriers = _carriers(sites, harnesses, Scope.PROJECT)
+    layout = lay_out(carriers, budget=settings.block_budget, private_store=project.mode == "local")
+    return Survey(
+        sites=sites,
+        checkout=checkout,
+        checkouts={root: found for root, found in known.items() if found is not None},
+        layout=layout,
+        keys=tuple(edit for harness in harnesses for edit in harness.key_edits(main)),
+        links=tuple(link for harness in harnesses for link in harness.links(main)),
+        adoptions=tuple(adoption for harness in harnesses for adoption in harness.adoptions(main)),
+        notices=_notices(sites, harnesses) + layout.notices,
+        heard=_heard(main, harnesses, settings),
+    )
+
+
+def survey_user(settings: Settings, env: Mapping[str, str] | None = None) -> Survey:
+    """Look at the user's own places, for the global store; harnesses that nobody uses here are left out."""
+    environment = dict(os.environ if env is None else env)
+    site = observe_user(environment)
+    harnesses = tuple(harness for harness in all_harnesses() if harness.detect(environment))
+    layout = lay_out(
+        _carriers((site,), harnesses, Scope.GLOBAL), budget=settings.block_budget, private_store=False
+    )
+    native = tuple(edit for harness in harnesses for edit in harness.disable_native_memory(site))
+    return Survey(
+        sites=(site,),
+        checkout=None,
+        checkouts={},
+        layout=layout,
+        keys=native,
+        links=(),
+        adoptions=(),
+        notices=layout.notices,
+        heard={},
+    )
+
+
+def _carriers(
+    sites: Iterable[Site], harnesses: Iterable[Harness], scope: Scope
+) -> list[tuple[Site, Carrier]]:
+    return [
+        (site, carrier)
+        for site in sites
+        for harness in harnesses
+        for carrier in harness.carriers(site, scope)
+    ]
+
+
+def _notices(sites: Iterable[Site], harnesses: Iterable[Harness]) -> tuple[Notice, ...]:
+    found = [notice for site in sites for harness in harnesses for notice in harness.notices(site)]
+    return tuple(dict.fromkeys(found))
+
+
+def _heard(site: Site, harnesses: Iterable[Harness], settings: Settings) -> Mapping[str, frozenset[str]]:
+    carriers = _carriers((site,), harnesses, Scope.GLOBAL)
+    targets = lay_out(carriers, budget=settings.block_budget, private_store=False).targets
+    heard: dict[str, list[frozenset[str]]] = {}
+    for target in targets:
+        body = managed_block.block_text(site.file(target.path).data)
+        items = managed_block.items(body) if body else ()
+        texts = frozenset(managed_block.normalised(item.text) for item in items)
+        for reader in target.readers:
+            heard.setdefault(reader, []).append(texts)
+    return {reader: frozenset.intersection(*texts) for reader, texts in heard.items()}

@@ -1,0 +1,126 @@
+"""Which real files get a block: the carriers of all harnesses, one target for each file.
+
+Pure. Two harnesses that read the same file, by whatever name, share one target, so no client can meet a
+fact twice there (design, law 1). The smallest budget among the readers serves all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agent_bridge.harnesses.base import Carrier, InstructionFile, Notice, Scope, Site
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One real file that is to hold one block.
+
+    `path` is the name by which it was first asked for, `real` where that ends. `budget` is in bytes.
+    `checkout` is the worktree it lies in (None: outside of any), `tracked` what Git says of it there.
+    `own`: the whole file is ours and begins with `header`.
+    """
+
+    path: Path
+    real: Path
+    scope: Scope
+    readers: tuple[str, ...]
+    budget: int
+    checkout: Path | None
+    tracked: bool
+    create: bool
+    local: bool
+    own: bool
+    header: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """All targets of a project or of the user, and what was dropped on the way and why."""
+
+    targets: tuple[Target, ...]
+    notices: tuple[Notice, ...]
+
+
+def lay_out(carriers: Iterable[tuple[Site, Carrier]], *, budget: int, private_store: bool) -> Layout:
+    """Merge carriers into targets.
+
+    `budget` is the product's own limit for a block in bytes. With `private_store` (a store that is kept
+    out of Git) files that Git tracks are no targets: their facts would be published.
+    """
+    found: dict[object, Target] = {}
+    notices: list[Notice] = []
+    for site, carrier in carriers:
+        file = site.file(carrier.path)
+        refusal = _refusal(file, carrier, private_store=private_store)
+        if refusal is not None:
+            notices.append(refusal)
+            continue
+        key: object = file.identity or str(file.real)
+        target = _target(site, carrier, file, budget)
+        found[key] = _merged(found[key], target) if key in found else target
+    return Layout(tuple(found.values()), tuple(dict.fromkeys(notices)))
+
+
+def served(targets: Iterable[Target]) -> Mapping[str, int]:
+    """How many targets each harness reads."""
+    counts: dict[str, int] = {}
+    for target in targets:
+        for reader in target.readers:
+            counts[reader] = counts.get(reader, 0) + 1
+    return counts
+
+
+def _refusal(file: InstructionFile, carrier: Carrier, *, private_store: bool) -> Notice | None:
+    if not file.readable and (file.is_directory or file.kind not in ("absent",)):
+        why = file.problem or f"it is a {file.kind.value.replace('_', ' ')}"
+        return Notice("warning", "carrier-unusable", f"{file.path} can't hold a block: {why}.", file.path)
+    if file.readable and carrier.scope is Scope.PROJECT and not file.inside:
+        return Notice(
+            "warning",
+            "carrier-outside",
+            f"{file.path} leads out of the project to {file.real}; nothing is written there.",
+            file.path,
+        )
+    if private_store and file.tracked:
+        return Notice(
+            "warning",
+            "carrier-tracked",
+            f"{file.path} is tracked by Git and the store is kept out of Git, so no fact is put there.",
+            file.path,
+        )
+    if not file.readable and not carrier.create:
+        return Notice("info", "carrier-missing", f"{file.path} isn't there and isn't made.", file.path)
+    return None
+
+
+def _target(site: Site, carrier: Carrier, file: InstructionFile, budget: int) -> Target:
+    in_checkout = file.inside and site.project is not None and carrier.scope is Scope.PROJECT
+    return Target(
+        path=file.path,
+        real=file.real,
+        scope=carrier.scope,
+        readers=carrier.readers,
+        budget=min(budget, carrier.budget),
+        checkout=site.checkout if in_checkout else None,
+        tracked=file.tracked,
+        create=carrier.create,
+        local=carrier.local and in_checkout and site.is_git,
+        own=carrier.kind == "own",
+        header=carrier.header,
+        why=carrier.why,
+    )
+
+
+def _merged(one: Target, other: Target) -> Target:
+    return replace(
+        one,
+        readers=tuple(dict.fromkeys(one.readers + other.readers)),
+        budget=min(one.budget, other.budget),
+        create=one.create or other.create,
+        local=one.local and other.local,
+        own=one.own and other.own,
+        why="; ".join(dict.fromkeys(filter(None, (one.why, other.why)))),
+    )

@@ -1,0 +1,136 @@
+"""Undo, exactly: take back what one ledger entry records.
+
+Where nobody else wrote since, the kept bytes return. Where somebody did, only what is ours goes: the block
+with the line breaks it came with, a key that still has our value, our section of lines.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_bridge import files, git
+from agent_bridge.errors import AgentBridgeError, MarkerError
+from agent_bridge.files import FileImage
+from agent_bridge.harnesses import config_edit, managed_block
+from agent_bridge.projection import apply
+from agent_bridge.projection.ledger import Entry, Kind, Ledger, digest
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What became of one path: `restored`, `removed`, `untouched` (nothing of ours left) or `refused`."""
+
+    path: str
+    outcome: str
+    note: str = ""
+
+
+def undo(ledger: Ledger, entry: Entry) -> Undone:
+    """Take back one entry and drop it from the ledger, unless it is refused. Links are `adopt`'s part."""
+    try:
+        done = _UNDO[entry.kind](ledger, entry)
+    except MarkerError as error:
+        return Undone(entry.path, "refused", str(error))
+    except AgentBridgeError as error:
+        return Undone(entry.path, "refused", str(error))
+    apply.remove_directories(entry.directories)
+    ledger.drop(entry.path)
+    return done
+
+
+def _undo_block(ledger: Ledger, entry: Entry) -> Undone:
+    image = files.read_image(Path(entry.path))
+    if not image.existed or managed_block.find_block(image.data) is None:
+        return Undone(entry.path, "untouched", "it holds no block of ours any more")
+    rest = managed_block.remove(image.data, (entry.separator or "").encode("ascii"))
+    if entry.created and rest.strip() in (b"", entry.header.strip().encode()):
+        files.delete(image)
+        return Undone(entry.path, "removed")
+    return _put(ledger, image, rest)
+
+
+def _undo_keys(ledger: Ledger, entry: Entry) -> Undone:
+    image = files.read_image(Path(entry.path))
+    if not image.existed:
+        return Undone(entry.path, "untouched", "the file is gone")
+    if digest(image.data) == entry.after:
+        return _first(ledger, entry, image)
+    after = image.data
+    kept_by_others: list[str] = []
+    for record in reversed(entry.keys):
+        current = apply.get_key(entry.format, after, record.key)
+        if current is config_edit.ABSENT or json.dumps(current) != record.ours:
+            kept_by_others.append(".".join(record.key))
+        elif record.former is None:
+            after = apply.unset_key(entry.format, after, record.key)
+        else:
+            after = apply.set_key(entry.format, after, record.key, json.loads(record.former))
+    note = (
+        f"changed by somebody else since, left alone: {', '.join(kept_by_others)}" if kept_by_others else ""
+    )
+    if entry.created and after.strip() in (b"", b"{}"):
+        files.delete(image)
+        return Undone(entry.path, "removed", note)
+    done = _put(ledger, image, after)
+    return Undone(done.path, done.outcome, note)
+
+
+def _undo_lines(ledger: Ledger, entry: Entry) -> Undone:
+    image = files.read_image(Path(entry.path))
+    if not image.existed:
+        return Undone(entry.path, "untouched", "the file is gone")
+    if digest(image.data) == entry.after:
+        return _first(ledger, entry, image)
+    rest = config_edit.remove_lines(image.data)
+    if entry.created and not rest.strip():
+        files.delete(image)
+        return Undone(entry.path, "removed")
+    return _put(ledger, image, rest)
+
+
+def _undo_git(ledger: Ledger, entry: Entry) -> Undone:
+    image = files.read_image(Path(entry.path))
+    if not image.existed:
+        return Undone(entry.path, "untouched", "the file is gone")
+    if digest(image.data) == entry.after:
+        return _first(ledger, entry, image)
+    checkout = git.find_checkout(Path(entry.target))
+    if checkout is None:
+        return Undone(entry.path, "untouched", "there is no repository any more")
+    for record in reversed(entry.keys):
+        (key,) = record.key
+        if git.config_get(checkout, key) != json.loads(record.ours):
+            continue
+        if record.former is None:
+            git.config_unset(checkout, key)
+        else:
+            git.config_set(checkout, key, json.loads(record.former))
+    return Undone(entry.path, "restored")
+
+
+def _first(ledger: Ledger, entry: Entry, image: FileImage) -> Undone:
+    if entry.first is None:
+        files.delete(image)
+        return Undone(entry.path, "removed")
+    return _put(ledger, image, ledger.kept_bytes(entry.first))
+
+
+def _put(ledger: Ledger, image: FileImage, data: bytes) -> Undone:
+    changed = files.replace(image, data, keep_dir=ledger.kept)
+    return Undone(entry_path(image), "restored" if changed else "untouched")
+
+
+def entry_path(image: FileImage) -> str:
+    """The path under which an image's change was recorded."""
+    return str(image.path)
+
+
+_UNDO = {
+    Kind.BLOCK: _undo_block,
+    Kind.OWN: _undo_block,
+    Kind.KEYS: _undo_keys,
+    Kind.LINES: _undo_lines,
+    Kind.GIT: _undo_git,
+}
