@@ -1,1 +1,13 @@
 """One module per agent program: where it reads memory, how, and how much."""
+
+from __future__ import annotations
+
+from agent_bridge.harnesses.base import Harness
+from agent_bridge.harnesses.claude_code import ClaudeCode
+
+__all__ = ["all_harnesses"]
+
+
+def all_harnesses() -> tuple[Harness, ...]:
+    """Every harness that is known, in the order in which plans and status name them."""
+    return (ClaudeCode(),)

@@ -129,9 +129,9 @@ class Site(Ground):
     listings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Names in flat directories that a harness asked for, sorted."""
     nested: tuple[NestedFile, ...] = ()
-    """CLAUDE.md, AGENTS.md and their like below the root, which Git tracks or would add."""
+    """Instruction files below the root, which Git tracks or would add; () outside of Git."""
     parents: tuple[Path, ...] = ()
-    """Instruction files of the same names in directories above the checkout, nearest first."""
+    """Instruction files in directories above the checkout, nearest first."""
 
     def file(self, path: Path | str) -> InstructionFile:
         """What stands at `path`: absolute, or a name below the checkout."""
@@ -252,6 +252,14 @@ class Harness(ABC):
 
     def config_wanted(self, _ground: Ground, _listings: Mapping[str, tuple[str, ...]]) -> tuple[Path, ...]:
         """Settings files whose bytes are needed."""
+        return ()
+
+    def names_above(self, _ground: Ground) -> tuple[str, ...]:
+        """Paths, relative to each directory above the checkout, that matter when they exist."""
+        return ()
+
+    def names_below(self, _ground: Ground, _config: Mapping[str, bytes]) -> tuple[str, ...]:
+        """File names that it looks for in the directories below the root."""
         return ()
 
     def files_wanted(self, _ground: Ground, _config: Mapping[str, bytes]) -> tuple[Path, ...]:

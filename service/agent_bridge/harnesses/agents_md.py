@@ -1,0 +1,74 @@
+"""The one AGENTS.md that several harnesses read: may it be used or created, and its budget. Pure."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+from agent_bridge.errors import MarkerError, RefusedError
+from agent_bridge.harnesses import codex_config, managed_block
+from agent_bridge.harnesses.base import FileKind, InstructionFile, Site
+
+NAME = "AGENTS.md"
+OVERRIDE = "AGENTS.override.md"
+
+_LINE_ENDS = 8
+"""Bytes kept free for the line ends that a block brings along."""
+
+
+def why_unusable(file: InstructionFile) -> str:
+    """Why no block may be written into a file that exists, "" if it may."""
+    if file.kind is FileKind.DANGLING:
+        return "it is a symlink that leads nowhere"
+    if file.is_directory:
+        return "it is a directory"
+    if file.kind is FileKind.OTHER:
+        return file.problem or "it is no regular file"
+    if not file.inside:
+        return f"it is a symlink to {file.real}, outside of the repository"
+    return ""
+
+
+def would_hide(site: Site) -> tuple[str, ...]:
+    """Files that a new AGENTS.md would hide from a harness: Codex's fallback names (0.171.0)."""
+    if site.file(NAME).readable:
+        return ()
+    return tuple(name for name in codex_config.fallback_names(site) if site.file(name).readable)
+
+
+def root_names(site: Site) -> tuple[str, ...]:
+    """The names of which Codex reads the first that exists, in each directory."""
+    return (OVERRIDE, NAME, *codex_config.fallback_names(site))
+
+
+def budget(site: Site, carrier: InstructionFile) -> int:
+    """The most bytes that our block may have in `carrier` so that Codex cuts no text of the user.
+
+    `project_doc_max_bytes` is spent from the root downward over one file a directory (0.171.0), so the
+    largest chain of user text is taken off: the root's file without our block, and the files on the way to
+    the deepest directory that has any. 0 or less means no room.
+    """
+    return codex_config.max_bytes(site) - user_size(carrier.data) - _largest_chain_below(site) - _LINE_ENDS
+
+
+def user_size(data: bytes) -> int:
+    """The bytes of a file without our block."""
+    try:
+        block = managed_block.find_block(data)
+    except (MarkerError, RefusedError):
+        return len(data)
+    return len(data) if block is None else len(data) - (block.end - block.start)
+
+
+def _largest_chain_below(site: Site) -> int:
+    """The most bytes that Codex reads below the root on the way to any one directory."""
+    order = {name: number for number, name in enumerate(root_names(site))}
+    chosen: dict[PurePosixPath, tuple[int, int]] = {}
+    for nested in site.nested:
+        path = PurePosixPath(nested.name)
+        number = order.get(path.name)
+        if number is None or not path.parent.parts:
+            continue
+        here = (number, nested.size)
+        chosen[path.parent] = min(chosen.get(path.parent, here), here)
+    chains = (sum(chosen[at][1] for at in (here, *here.parents) if at in chosen) for here in chosen)
+    return max(chains, default=0)
