@@ -10,6 +10,7 @@ import pytest
 
 from clients.rig.claude import Claude
 from clients.rig.codex import Codex
+from clients.rig.product import Product
 from clients.rig.programs import Missing, find_program
 
 
@@ -23,6 +24,14 @@ def claude(sealed_home: Path) -> Claude:
 def codex(sealed_home: Path) -> Codex:
     """Codex, never used before by this user."""
     return Codex(_program("@openai/codex"), sealed_home)
+
+
+@pytest.fixture
+def product(sealed_home: Path) -> Product:
+    """agent-bridge for the same user, who has used both clients before."""
+    for name in (".claude", ".codex"):
+        (sealed_home / name).mkdir()
+    return Product(sealed_home)
 
 
 @pytest.fixture

@@ -96,9 +96,7 @@ def run_sealed(
                 ours.shutdown(socket.SHUT_WR)
                 stdout, stderr = process.communicate(timeout=timeout)
         except (subprocess.TimeoutExpired, OSError, IndexError) as problem:
-            _kill_group(process)
-            stdout, stderr = process.communicate()
-            raise ClientError(f"{problem}\n{_decoded(stdout)}\n{_decoded(stderr)}") from problem
+            raise ClientError(f"{problem}\n{_last_words(process)}") from problem
         finally:
             _kill_group(process)
     return Outcome(_decoded(stdout), _decoded(stderr), process.returncode, how, tuple(heard))
@@ -118,6 +116,15 @@ def _proxies(wall: str) -> dict[str, str]:
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
+
+
+def _last_words(process: subprocess.Popen[bytes]) -> str:
+    """Kill it and read what it had printed, unless somebody outside its group holds the pipes open."""
+    _kill_group(process)
+    try:
+        return "\n".join(_decoded(text)[-2000:] for text in process.communicate(timeout=10))
+    except subprocess.TimeoutExpired:
+        return "a process that left the group still holds its output"
 
 
 def _decoded(data: bytes) -> str:
