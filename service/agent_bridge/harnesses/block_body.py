@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from agent_bridge.harnesses.markdown import INVISIBLE, NOTICE_PREFIX, Fences, normalised
+from agent_bridge.harnesses.markdown import INVISIBLE, NOTICE_PREFIX, Fences
+from agent_bridge.memory.similarity import normalise
 
 Scope = Literal["project", "global"]
 
@@ -38,7 +39,7 @@ class Item:
     @property
     def key(self) -> str:
         """Equal for items that say the same: title and text, normalised; the id doesn't count."""
-        return normalised(f"{self.title}\n{self.text}")
+        return normalise(f"{self.title}\n{self.text}")
 
 
 def body_hash(body: str) -> str:

@@ -8,7 +8,8 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from agent_bridge.harnesses.block_body import HEADINGS, NOTHING_YET, Item, Scope, escape_id, with_hash
-from agent_bridge.harnesses.markdown import NOTICE_PREFIX, first_heading, normalised, safe_body, safe_line
+from agent_bridge.harnesses.markdown import NOTICE_PREFIX, first_heading, safe_body, safe_line
+from agent_bridge.memory.similarity import normalise
 
 START = "<!-- agent-bridge:memory:start (managed, do not edit) -->"
 END = "<!-- agent-bridge:memory:end -->"
@@ -93,7 +94,7 @@ def render_block(
     """
     hint = HINTS[scope] if left_out_hint is None else left_out_hint
     shown = [part for part in map(_document_part, documents) if part]
-    skipped = tuple(fact.id for fact in facts if skip and normalised(fact.body) in skip)
+    skipped = tuple(fact.id for fact in facts if skip and normalise(fact.body) in skip)
     hidden = frozenset(skipped)
     items = [_fact_part(fact.id, fact.title, fact.body) for fact in facts if fact.id not in hidden]
 
@@ -137,7 +138,7 @@ def rendered_keys(documents: Iterable[DocumentText], facts: Iterable[FactText]) 
 
 def fact_item(fact: FactText) -> Item:
     """The item that a fact renders to: `items(render_block(...).body)` has exactly this one for it."""
-    title = safe_line(fact.title) or escape_id(fact.id)
+    title = safe_line(fact.title) or safe_line(escape_id(fact.id))
     text = safe_body(fact.body)
     heading, rest = first_heading(text)
     if heading and safe_line(heading) == title:
@@ -174,7 +175,7 @@ def _document_texts(document: DocumentText) -> tuple[str, str]:
     heading, rest = first_heading(text)
     title = safe_line(heading) or safe_line(document.name.removesuffix(".md")).capitalize() or "Document"
     if title.endswith("]"):
-        title = title[:-1] + "\\]"  # `### x [y]` is the heading of a fact
+        title = "\\[".join(title.rsplit("[", 1))  # `### x [y]` is the heading of a fact
     return title, rest if heading else text
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from agent_bridge.errors import MarkerError, RefusedError
 from agent_bridge.harnesses.block_body import Item, body_hash, hash_valid, items, with_hash
 from agent_bridge.harnesses.block_render import DEFAULT_BUDGET, END, START, Block, render_block, rendered_keys
-from agent_bridge.harnesses.markdown import Fences, normalised, whole_texts
+from agent_bridge.harnesses.markdown import Fences, whole_texts
 
 __all__ = [
     "DEFAULT_BUDGET",
@@ -33,7 +33,6 @@ __all__ = [
     "hash_valid",
     "is_ours",
     "items",
-    "normalised",
     "outside_texts",
     "remove",
     "render_block",

@@ -8,7 +8,8 @@ so changes are as small as the purpose allows: one backslash, one space, or more
 from __future__ import annotations
 
 import re
-import unicodedata
+
+from agent_bridge.memory.similarity import normalise
 
 NOTICE_PREFIX = "**Left out here:**"
 
@@ -113,11 +114,6 @@ def first_heading(text: str) -> tuple[str, str]:
     return title, rest.lstrip("\n")
 
 
-def normalised(text: str) -> str:
-    """`text` for comparing: Unicode NFC, every run of white space one space. Case and punctuation count."""
-    return _BLANKS.sub(" ", unicodedata.normalize("NFC", text)).strip()
-
-
 def whole_texts(text: str) -> frozenset[str]:
     """Each paragraph and list item of a markdown text, normalised. Comments, headings and code aren't."""
     found: set[str] = set()
@@ -125,7 +121,7 @@ def whole_texts(text: str) -> frozenset[str]:
 
     def flush() -> None:
         if current:
-            found.add(normalised("\n".join(current)))
+            found.add(normalise("\n".join(current)))
             current.clear()
 
     fences = Fences()
