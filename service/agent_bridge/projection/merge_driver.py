@@ -21,7 +21,14 @@ from pathlib import Path
 
 from agent_bridge.errors import MarkerError
 from agent_bridge.harnesses.block_body import Item, escape_id, hash_valid, items
-from agent_bridge.harnesses.managed_block import BlockSpan, dominant_eol, find_block
+from agent_bridge.harnesses.managed_block import (
+    BlockSpan,
+    block_text,
+    dominant_eol,
+    find_block,
+    remove,
+    splice,
+)
 
 NAME = "agent-bridge"
 MERGED = 0
@@ -127,18 +134,21 @@ def merge(ours: bytes, base: bytes, theirs: bytes, how: Merge) -> Merged | None:
     if our_block is None or their_block is None:
         return None
     block = _kept_block(ours, our_block, base_block, their_block)
-    place = _placeholder(ours, base, theirs)
-    without = (
-        _around(ours, our_block, place),
-        base if base_block is None else _around(base, base_block, place),
-        _around(theirs, their_block, place),
-    )
-    merged = merge_file(*without, how)
-    if merged is not None and _once_and_agreed(merged.data, place, how.marker_size):
-        return Merged(merged.data.replace(place, block), merged.conflicts)
     if base_block is None:
+        return _merge_first_blocks(ours, base, theirs, block, how)
+    versions = (_cut(ours, our_block), _cut(base, base_block), _cut(theirs, their_block))
+    place = _placeholder(ours, base, theirs)
+    our_text, base_text, their_text = (cut.around(place) for cut in versions)
+    merged = merge_file(our_text, base_text, their_text, how)
+    if merged is None or not _once_and_agreed(merged.data, place, how.marker_size):
+        merged = _merge_halves(versions, place, how)
+    if merged is None:
         return None
-    return _merge_halves((ours, our_block), (base, base_block), (theirs, their_block), block, how)
+    data = merged.data.replace(place, block)
+    last = block + versions[0].eol
+    if data.endswith(last) and not _last_line_ended(*(cut.ended for cut in versions)):
+        data = data.removesuffix(versions[0].eol)
+    return Merged(data, merged.conflicts)
 
 
 def merge_file(ours: bytes, base: bytes, theirs: bytes, how: Merge) -> Merged | None:
@@ -183,25 +193,50 @@ def _as_written(item: Item) -> str:
     return "\n\n".join(part for part in (heading, item.text) if part)
 
 
-def _merge_halves(
-    ours: tuple[bytes, BlockSpan],
-    base: tuple[bytes, BlockSpan],
-    theirs: tuple[bytes, BlockSpan],
-    block: bytes,
-    how: Merge,
-) -> Merged | None:
+def _merge_first_blocks(ours: bytes, base: bytes, theirs: bytes, block: bytes, how: Merge) -> Merged | None:
+    """Merge where both sides got their first block: what they were without it, and the block at the end."""
+    merged = merge_file(remove(ours), base, remove(theirs), how)
+    body = block_text(block)
+    return (
+        None if merged is None or body is None else Merged(splice(merged.data, body).data, merged.conflicts)
+    )
+
+
+def _merge_halves(versions: Sequence[_Cut], place: bytes, how: Merge) -> Merged | None:
     """Merge what stands above the block and what stands below it, each for itself.
 
     Git joins conflicts that lie close together, also across our placeholder; this keeps the block out.
     """
-    versions = (ours, base, theirs)
-    our_top, base_top, their_top = (data[: span.start] for data, span in versions)
-    above = merge_file(our_top, base_top, their_top, how)
-    our_rest, base_rest, their_rest = (data[span.end :] for data, span in versions)
-    below = merge_file(our_rest, base_rest, their_rest, how)
+    ours, base, theirs = versions
+    above = merge_file(ours.above, base.above, theirs.above, how)
+    below = merge_file(ours.below, base.below, theirs.below, how)
     if above is None or below is None:
         return None
-    return Merged(above.data + block + below.data, above.conflicts or below.conflicts)
+    return Merged(above.data + place + ours.eol + below.data, above.conflicts or below.conflicts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """A version around its block. `eol` ends the block's last line, also where the file ends without one."""
+
+    above: bytes
+    eol: bytes
+    below: bytes
+    ended: bool
+
+    def around(self, place: bytes) -> bytes:
+        return self.above + place + self.eol + self.below
+
+
+def _cut(data: bytes, block: BlockSpan) -> _Cut:
+    rest = data[block.end :]
+    found = re.match(rb"\r\n|\n|\r", rest)
+    eol = found[0] if found else dominant_eol(data) or b"\n"
+    return _Cut(data[: block.start], eol, rest[len(eol) :] if found else b"", found is not None)
+
+
+def _last_line_ended(ours: bool, base: bool, theirs: bool) -> bool:  # noqa: FBT001
+    return theirs if ours == base else ours
 
 
 def _placeholder(*texts: bytes) -> bytes:
@@ -209,10 +244,6 @@ def _placeholder(*texts: bytes) -> bytes:
     while any(f"<!-- agent-bridge: block {number} -->".encode() in text for text in texts):
         number += 1
     return f"<!-- agent-bridge: block {number} -->".encode()
-
-
-def _around(data: bytes, block: BlockSpan, place: bytes) -> bytes:
-    return data[: block.start] + place + data[block.end :]
 
 
 def _once_and_agreed(data: bytes, place: bytes, marker_size: int) -> bool:
