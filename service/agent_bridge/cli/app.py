@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import sys
 import typing
@@ -19,6 +20,16 @@ from agent_bridge.errors import AgentBridgeError, UsageError
 
 _PROGRAMS = ("agent-bridge", "oab", "memory-bridge")
 _INTERRUPTED = 130
+_TOPICS = {
+    "project_verbs": ("init", "plan", "sync", "eject", "review"),
+    "write_verbs": ("add", "edit", "rm", "forget"),
+    "read_verbs": ("search", "list", "show"),
+    "sharing_verbs": ("share", "unshare"),
+    "status_verb": ("status",),
+    "service_verbs": ("service", "up", "down", "logs"),
+}
+"""The topic modules with their commands, in the order of the help."""
+
 # click's ClickException, by way of its child: newer releases of typer carry click inside, unnamed.
 _PARSER_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
 
@@ -60,7 +71,7 @@ Verb = Callable[..., Result]
 def run(words: Sequence[str]) -> int:
     """Parse `words`, run the command, print its result and return the exit code."""
     program = Path(sys.argv[0]).name
-    command = typer.main.get_command(_application().app)
+    command = typer.main.get_command(_application(words).app)
     try:
         outcome = command.main(
             args=list(words),
@@ -79,14 +90,18 @@ def run(words: Sequence[str]) -> int:
     return int(result.exit_code)
 
 
-def _application() -> Verbs:
-    from agent_bridge.cli import project_verbs, read_verbs, service_verbs, status_verb, write_verbs
-
+def _application(words: Sequence[str]) -> Verbs:
     verbs = Verbs(about="One memory for every coding agent.")
     verbs.app.callback(invoke_without_command=True)(_without_command)
-    for module in (project_verbs, write_verbs, read_verbs, status_verb, service_verbs):
-        module.register(verbs)
+    for name in _topics(words):
+        importlib.import_module(f"agent_bridge.cli.{name}").register(verbs)
     return verbs
+
+
+def _topics(words: Sequence[str]) -> Sequence[str]:
+    """The modules to import: that of the command, or all for help, completion and a command nobody knows."""
+    command = next((word for word in words if not word.startswith("-")), None)
+    return [topic for topic, commands in _TOPICS.items() if command in commands] or list(_TOPICS)
 
 
 def _without_command(

@@ -1,7 +1,7 @@
 """The program's entry: answers fast what must be fast, and never shows a traceback to a user.
 
-`--version`, `status` and what Git and the harnesses start (the merge driver) are dispatched before anything
-heavy is imported; everything else goes to the typer application.
+`--version`, `status`, the service and what Git and the harnesses start (the merge driver) are dispatched
+before anything heavy is imported; everything else goes to the typer application.
 """
 
 from __future__ import annotations
@@ -41,6 +41,11 @@ def _dispatch(words: list[str]) -> int:
         from agent_bridge.projection.merge_driver import main as merge
 
         return merge(words[1:])
+    if words == ["service", "run"]:
+        # Signals are caught before anything slow is imported.
+        from agent_bridge.daemon.service import run as serve
+
+        return serve()
     if words[:1] == ["status"] and set(words[1:]) <= {"--json"}:
         from agent_bridge.cli.printing import show
         from agent_bridge.cli.status import status
@@ -51,3 +56,7 @@ def _dispatch(words: list[str]) -> int:
     from agent_bridge.cli.app import run
 
     return run(words)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

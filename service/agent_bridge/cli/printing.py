@@ -52,6 +52,11 @@ def ask(question: str) -> bool:
     return sys.stdin.readline().strip().casefold() in {"y", "yes"}
 
 
+def tell(text: str) -> None:
+    """Show what a question is about, before it is asked; on stderr like the question itself."""
+    print(harmless(text), file=sys.stderr, flush=True)
+
+
 def put(line: str) -> None:
     """Print one line at once: for commands that show something before they end, such as `service run`."""
     print(harmless(line), flush=True)

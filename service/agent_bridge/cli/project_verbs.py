@@ -1,9 +1,271 @@
-"""`init`, `plan`, `sync`, `eject` and `review`: a project's projections."""
+"""`init`, `plan`, `sync`, `eject` and `review`: how a project's memory gets to the agents, and back out."""
 
 from __future__ import annotations
 
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agent_bridge import paths, projects
 from agent_bridge.cli.app import Verbs
+from agent_bridge.cli.consent import YesOption, agree, can_ask, consent
+from agent_bridge.cli.pass_shown import (
+    preview_json,
+    preview_text,
+    report_json,
+    report_messages,
+    targets_json,
+    targets_text,
+)
+from agent_bridge.cli.printing import tell
+from agent_bridge.cli.result import Json, Message, Result, info, warning
+from agent_bridge.cli.where import ProjectOption
+from agent_bridge.config import Settings, load_settings
+from agent_bridge.daemon.client import service_is_running
+from agent_bridge.errors import EXIT_DONE, EXIT_LEFT_UNDONE, AgentBridgeError, UsageError
+from agent_bridge.projection import preview, review, setup
+from agent_bridge.projection.engine import Engine, Report, global_engine
+from agent_bridge.projection.ledger import Ledger
+from agent_bridge.projects import Project
+
+_PANEL = "Set-up"
+_REFUSED = {"markers", "name-taken", "refused", "conflict"}
+"""Notices of files that a person has to look at before they can be brought in line."""
+
+LocalOption = Annotated[bool, typer.Option("--local", help="Keep the whole memory out of Git.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
+
+
+class Readers(StrEnum):
+    """Whose files `sync` speaks of."""
+
+    all = "all"
+    claude = "claude"
+    codex = "codex"
 
 
 def register(verbs: Verbs) -> None:
     """Add the commands of this module."""
+    verbs.verb("init", panel=_PANEL)(init)
+    verbs.verb("plan", panel=_PANEL)(plan)
+    verbs.verb("sync", panel=_PANEL)(sync)
+    verbs.verb("eject", panel=_PANEL)(eject)
+    verbs.verb("review", panel=_PANEL)(review_candidates)
+
+
+def init(
+    *,
+    yes: YesOption = False,
+    local: LocalOption = False,
+    private: Annotated[
+        bool, typer.Option("--private", help="Keep memories that are taken over out of Git.")
+    ] = False,
+    dry_run: DryRunOption = False,
+    project: ProjectOption = None,
+) -> Result:
+    """Set this project up: show what would be done, ask, and do it."""
+    settings = load_settings()
+    described = _describe(project, settings, local=local)
+    would = preview.preview_project(described, settings)
+    if dry_run:
+        return Result("init", data=preview_json(would), view=(preview_text(would),), messages=_odd(settings))
+    if not yes and can_ask():
+        tell(preview_text(would))
+    consent(f"Set up {described.root}?", yes=yes)
+    if would.becomes_shared and not (yes or local or private):
+        private = agree(f"Keep the {len(would.becomes_shared)} memories above out of Git for now?")
+    done = setup.init(described, settings, keep_private=private)
+    return Result(
+        "init",
+        data={
+            "project": {"id": described.id, "root": str(described.root), "mode": described.mode},
+            "steps": preview_json(would)["steps"],
+            "adopted": done.adopted,
+            "imported": dict(done.imported),
+            "left": [{"path": path, "reason": reason} for path, reason in done.left],
+            "report": report_json(done.report),
+        },
+        view=(_init_text(done, would),),
+        messages=(
+            *_odd(settings),
+            *(warning(f"{path} was left where it is: {reason}") for path, reason in done.left),
+            *report_messages(done.report),
+            *_service_hint("Start the service: `agent-bridge service install`, or `agent-bridge up`."),
+        ),
+        exit_code=_exit_code([done.report]),
+    )
+
+
+def plan(*, local: LocalOption = False, project: ProjectOption = None) -> Result:
+    """Show what `init` or the next pass would do, as a diff. Nothing is written."""
+    settings = load_settings()
+    would = preview.preview_project(_describe(project, settings, local=local), settings)
+    return Result("plan", data=preview_json(would), view=(preview_text(would),), messages=_odd(settings))
+
+
+def sync(
+    *,
+    to: Annotated[
+        Readers, typer.Option("--to", help="Show only what this agent reads; all are brought in line.")
+    ] = Readers.all,
+    project: ProjectOption = None,
+) -> Result:
+    """Bring the agents' files in line with the memory, now."""
+    settings = load_settings()
+    listed = setup.listed(_start(project))
+    reports: list[Report] = []
+    lines: list[str] = []
+    data: list[Json] = []
+    for engine in (Engine(listed, settings), global_engine(settings)):
+        report = _passed(engine)
+        targets = [
+            target
+            for target in engine.survey().layout.targets
+            if to is Readers.all or any(to.value in reader for reader in target.readers)
+        ]
+        reports.append(report)
+        lines += targets_text(targets, report)
+        data.append({**report_json(report), "targets": targets_json(targets, report)})
+    return Result(
+        "sync",
+        data={"reports": data},
+        view=("\n".join(lines) or "No file carries this memory.",),
+        messages=(*_odd(settings), *(message for report in reports for message in report_messages(report))),
+        exit_code=_exit_code(reports),
+    )
+
+
+def eject(
+    *,
+    yes: YesOption = False,
+    every: Annotated[bool, typer.Option("--all", help="Take out all projects.")] = False,
+    purge: Annotated[
+        bool, typer.Option("--purge", help="Remove our own state too; the memory stays.")
+    ] = False,
+    dry_run: DryRunOption = False,
+    project: ProjectOption = None,
+) -> Result:
+    """Take this project out: undo every change to other programs' files. The memory itself stays."""
+    settings = load_settings()
+    leaving = projects.load_projects() if every else [setup.listed(_start(project))]
+    changed = [entry.path for one in leaving for entry in Ledger(one.state).entries()]
+    roots = ", ".join(str(one.root) for one in leaving) or "nothing"
+    if dry_run or not leaving:
+        listing = "\n  ".join([f"Would take out {roots} and undo what was done to:", *changed])
+        return Result("eject", data={"would_undo": list(changed)}, view=(listing,))
+    if not yes and can_ask():
+        tell("\n  ".join(["This undoes what was done to:", *changed]))
+    consent(f"Take out {roots}?", yes=yes)
+    undone: list[dict[str, Json]] = []
+    notes: list[str] = []
+    errors: list[AgentBridgeError] = []
+    for one in leaving:
+        try:
+            done = setup.eject(one, settings, purge=purge)
+        except AgentBridgeError as error:
+            errors.append(error)
+            continue
+        undone += [{"path": item.path, "outcome": item.outcome, "note": item.note} for item in done.undone]
+        notes += done.notes
+    refused = [item for item in undone if item["outcome"] == "refused"]
+    return Result(
+        "eject",
+        data={"undone": undone},
+        view=("\n".join(_undone_line(item) for item in undone),) if undone else (),
+        messages=(*(info(note) for note in notes), *_what_is_left(leaving, refused)),
+        errors=tuple(error.as_dict() for error in errors),
+        exit_code=EXIT_LEFT_UNDONE if refused or errors else EXIT_DONE,
+    )
+
+
+def review_candidates(*, project: ProjectOption = None) -> Result:
+    """List texts found in the agents' own files that are not in the memory yet."""
+    start = _start(project)
+    known = projects.find_project(start)
+    states = [("project", known.state)] if known is not None else []
+    states.append(("global", paths.user_state()))
+    found = [(scope, one) for scope, state in states for one in review.load_candidates(state)]
+    blocks = [
+        f"[{one.id}] {one.origin}, {one.found_at}: {one.why}"
+        + (f" (similar to {one.similar}, {one.score:.2f})" if one.similar else "")
+        + "\n\n"
+        + "\n".join(f"  {line}".rstrip() for line in one.text.splitlines())
+        for _, one in found
+    ]
+    return Result(
+        "review",
+        data={
+            "count": len(found),
+            "candidates": [
+                {
+                    "id": one.id,
+                    "scope": scope,
+                    "text": one.text,
+                    "origin": one.origin,
+                    "found_at": one.found_at,
+                    "why": one.why,
+                    "similar": one.similar or None,
+                    "score": one.score,
+                }
+                for scope, one in found
+            ],
+        },
+        view=("\n\n".join(blocks),) if blocks else (),
+        messages=() if found else (info("Nothing waits for review."),),
+    )
+
+
+def _describe(directory: Path | None, settings: Settings, *, local: bool) -> Project:
+    return setup.describe(_start(directory), mode="local" if local else None, worktrees=settings.worktrees)
+
+
+def _start(directory: Path | None) -> Path:
+    start = Path.cwd() if directory is None else directory.expanduser()
+    if not start.is_dir():
+        raise UsageError("There is no such directory", path=start)
+    return start
+
+
+def _passed(engine: Engine) -> Report:
+    report = engine.reconcile()
+    engine.settle()
+    return report
+
+
+def _exit_code(reports: list[Report]) -> int:
+    """Left undone where a file waits for Git or for a person."""
+    undone = any(
+        report.waiting or any(notice.code in _REFUSED for notice in report.notices) for report in reports
+    )
+    return EXIT_LEFT_UNDONE if undone else EXIT_DONE
+
+
+def _init_text(done: setup.SetUp, would: preview.Preview) -> str:
+    lines = [f"{done.project.root} is set up: {done.report.facts} facts."]
+    lines += [f"  {step.path}: {step.text}" for step in would.steps]
+    if done.adopted:
+        lines.append(f"  {done.adopted} memories were taken over from Claude Code's directory.")
+    lines += [f"  {count} memories from Codex: {what}" for what, count in done.imported.items() if count]
+    return "\n".join(lines)
+
+
+def _undone_line(item: dict[str, Json]) -> str:
+    note = f" ({item['note']})" if item["note"] else ""
+    return f"{item['outcome']}: {item['path']}{note}"
+
+
+def _what_is_left(leaving: list[Project], refused: list[dict[str, Json]]) -> tuple[Message, ...]:
+    if refused:
+        return (warning("What was refused is left as it is; look at it and run `agent-bridge eject` again."),)
+    kept = [info(f"The memory stays in {one.store}") for one in leaving if one.store.is_dir()]
+    return tuple(kept)
+
+
+def _odd(settings: Settings) -> tuple[Message, ...]:
+    return tuple(warning(text) for text in settings.warnings)
+
+
+def _service_hint(text: str) -> tuple[Message, ...]:
+    return () if service_is_running() else (info(text),)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from agent_bridge import files, projects
 from agent_bridge.cli.app import Verbs
 from agent_bridge.cli.completion import complete_fact
-from agent_bridge.cli.consent import consent
+from agent_bridge.cli.consent import YesOption, consent
 from agent_bridge.cli.editor import edited
 from agent_bridge.cli.facts_shown import fact_json, private_ids
 from agent_bridge.cli.result import Json, Message, Result, info, warning
 from agent_bridge.cli.where import Place, ProjectOption, ScopeOption, holding, writable
+from agent_bridge.daemon.client import service_is_running
 from agent_bridge.errors import UsageError
 from agent_bridge.memory.fact import Fact
 
@@ -22,7 +25,6 @@ _PANEL = "Facts"
 FactArgument = Annotated[
     str, typer.Argument(help="Its id, path, or the beginning of its id.", autocompletion=complete_fact)
 ]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
 
 
 def register(verbs: Verbs) -> None:
@@ -67,13 +69,13 @@ def add(
     return Result(
         "add",
         data={
-            "fact": _fact_json(place, fact),
+            "fact": written_json(place, fact),
             "similar": [
                 {"id": one.fact.id, "score": round(one.score, 4), "why": one.why} for one in added.similar
             ],
         },
         view=(f"Added {fact.id}",),
-        messages=(*similar, *_about_secrets(fact)),
+        messages=(*similar, *_about_secrets(fact), *not_projected(place)),
     )
 
 
@@ -92,14 +94,14 @@ def edit(
     )
     if new.strip() == found.body.strip():
         return Result(
-            "edit", data={"fact": _fact_json(place, found), "changed": False}, view=("Nothing changed.",)
+            "edit", data={"fact": written_json(place, found), "changed": False}, view=("Nothing changed.",)
         )
     changed = place.store.edit(found.path, new)
     return Result(
         "edit",
-        data={"fact": _fact_json(place, changed), "changed": True},
+        data={"fact": written_json(place, changed), "changed": True},
         view=(f"Changed {changed.id}",),
-        messages=_about_secrets(changed),
+        messages=(*_about_secrets(changed), *not_projected(place)),
     )
 
 
@@ -111,18 +113,20 @@ def remove(
     scope: ScopeOption = None,
     project: ProjectOption = None,
 ) -> Result:
-    """Forget a fact. Its bytes are kept in the state directory."""
+    """Forget a fact. A copy of its file is kept in the state directory."""
     place, found = holding(fact, scope, project)
-    data: dict[str, Json] = {"fact": _fact_json(place, found), "removed": False}
+    data: dict[str, Json] = {"fact": written_json(place, found), "removed": False}
     if dry_run:
         return Result("rm", data=data, view=(f"Would remove {found.id}: {found.title}",))
     consent(f"Forget {found.id} ({found.title})?", yes=yes)
-    kept = place.store.remove(found.path)
+    kept = None if found.secrets else keep_copy(place, found)
+    place.store.remove(found.path)
+    told = "It held a secret, so no copy was kept." if kept is None else f"Its file is kept as {kept}"
     return Result(
         "rm",
-        data={**data, "removed": True, "kept": str(kept)},
+        data={**data, "removed": True, "kept": None if kept is None else str(kept)},
         view=(f"Removed {found.id}",),
-        messages=(info(f"Its text is kept in {kept}"),),
+        messages=(info(told), *not_projected(place)),
     )
 
 
@@ -142,11 +146,27 @@ def _text(given: str) -> str:
     return given
 
 
-def _fact_json(place: Place, fact: Fact) -> dict[str, Json]:
+def written_json(place: Place, fact: Fact) -> dict[str, Json]:
+    """A fact that a command has just written, with where its file is."""
     return {
         **fact_json(place, fact, private_ids(place.store.scan())),
         "file": str(place.directory / fact.path),
     }
+
+
+def keep_copy(place: Place, fact: Fact) -> Path:
+    """Keep the bytes of a fact's file in the state directory, readable by its owner only."""
+    name = f"{fact.digest[:8]}-{fact.path.replace('/', '-')}"
+    kept = place.store.state / "removed" / name
+    files.write_own(kept, (place.directory / fact.path).read_bytes())
+    return kept
+
+
+def not_projected(place: Place) -> tuple[Message, ...]:
+    """A hint where nobody will carry the change to the agents."""
+    if service_is_running() or (place.root is not None and projects.find_project(place.root) is None):
+        return ()
+    return (info("The service isn't running: `agent-bridge sync` brings this to the agents."),)
 
 
 def _about_secrets(fact: Fact) -> tuple[Message, ...]:

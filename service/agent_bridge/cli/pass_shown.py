@@ -1,0 +1,80 @@
+"""How a preview and the report of a pass look: text for people, objects for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+from agent_bridge.cli.result import Json, Message, info, warning
+from agent_bridge.daemon.status import plain
+from agent_bridge.projection.engine import Report
+from agent_bridge.projection.preview import Preview
+from agent_bridge.projection.targets import Target
+
+
+def preview_json(would: Preview) -> dict[str, Any]:
+    """The preview's stable fields."""
+    fields = cast(dict[str, Any], plain(would))
+    fields["project"] = {"id": would.project.id, "root": str(would.project.root), "mode": would.project.mode}
+    return fields
+
+
+def preview_text(would: Preview) -> str:
+    """What would be done, with diffs, and who would see what."""
+    if would.empty:
+        parts = [f"{would.project.root}: everything is as it should be."]
+    else:
+        parts = [f"What agent-bridge does to {would.project.root}:"]
+    for step in would.steps:
+        parts.append(f"- {step.path}: {step.text}")
+        if step.diff:
+            parts.append("\n".join(f"    {line}" for line in step.diff.splitlines()))
+    parts += _section("These become shared with everybody who has the repository:", would.becomes_shared)
+    parts += _section("These stay private:", would.stays_private)
+    counts = would.imports
+    if any(counts.values()):
+        parts.append(
+            f"From Codex's memories: {counts.get('project', 0)} for this project, {counts.get('global', 0)} "
+            f"for all projects, {counts.get('held', 0)} held for other projects until their `init`."
+        )
+    parts += [f"{notice.level}: {notice.text}" for notice in would.notices]
+    return "\n".join(parts)
+
+
+def report_json(report: Report) -> dict[str, Json]:
+    """The report's stable fields."""
+    return cast(dict[str, Json], plain(report))
+
+
+def targets_json(targets: Iterable[Target], report: Report) -> list[Json]:
+    """The files that carry the memory: who reads them, and whether this pass wrote them."""
+    return [
+        {"path": str(target.path), "readers": list(target.readers), "wrote": target.path in report.wrote}
+        for target in targets
+    ]
+
+
+def targets_text(targets: Iterable[Target], report: Report) -> list[str]:
+    """The same, a line each."""
+    words = {True: "wrote", False: "in line"}
+    return [f"{words[one.path in report.wrote]}: {one.path} ({', '.join(one.readers)})" for one in targets]
+
+
+def report_messages(report: Report) -> tuple[Message, ...]:
+    """What a person should know after a pass."""
+    messages = [warning(f"{report.waiting}; it is done when Git is through")] if report.waiting else []
+    messages += [warning(f"{one.path}: {one.reason}. {one.remedy}") for one in report.problems]
+    messages += [(info if notice.level == "info" else warning)(notice.text) for notice in report.notices]
+    messages += [
+        warning(
+            f"{path} has no room for {len(ids)} facts: {', '.join(ids[:5])}{', …' if len(ids) > 5 else ''}"
+        )
+        for path, ids in report.left_out.items()
+    ]
+    if report.candidates:
+        messages.append(info(f"{report.candidates} texts wait for you: `agent-bridge review`"))
+    return tuple(messages)
+
+
+def _section(heading: str, lines: tuple[str, ...]) -> list[str]:
+    return [heading, *(f"  {line}" for line in lines)] if lines else []

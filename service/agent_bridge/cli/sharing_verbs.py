@@ -1,0 +1,77 @@
+"""`share` and `unshare`: whether a fact travels with Git and stands in files that Git tracks."""
+
+from __future__ import annotations
+
+from agent_bridge import git, projects
+from agent_bridge.cli.app import Verbs
+from agent_bridge.cli.consent import YesOption, consent
+from agent_bridge.cli.pass_shown import report_messages
+from agent_bridge.cli.result import Message, Result, info, warning
+from agent_bridge.cli.where import Place, ProjectOption, ScopeName, holding
+from agent_bridge.cli.write_verbs import FactArgument, written_json
+from agent_bridge.config import load_settings
+from agent_bridge.errors import UsageError
+from agent_bridge.memory.fact import Fact
+from agent_bridge.projection.engine import Engine
+
+_PANEL = "Facts"
+
+
+def register(verbs: Verbs) -> None:
+    """Add the commands of this module."""
+    verbs.verb("share", panel=_PANEL)(share)
+    verbs.verb("unshare", panel=_PANEL)(unshare)
+
+
+def share(fact: FactArgument, *, project: ProjectOption = None) -> Result:
+    """Let a fact travel with Git and stand in files that Git tracks."""
+    place, found = _in_project(fact, project)
+    shared = place.store.share(found.path)
+    return Result(
+        "share",
+        data={"fact": written_json(place, shared)},
+        view=(f"Shared {shared.id}",),
+        messages=_brought_in_line(place),
+    )
+
+
+def unshare(fact: FactArgument, *, yes: YesOption = False, project: ProjectOption = None) -> Result:
+    """Make a fact private: out of Git and of tracked files. Asks before it untracks a file."""
+    place, found = _in_project(fact, project)
+    checkout = git.find_checkout(place.directory)
+    path = place.directory / found.path
+    is_tracked = checkout is not None and path in git.tracked(checkout, [path])
+    if is_tracked:
+        consent(f"Git tracks {path}. Untrack it (history keeps it, the file stays)?", yes=yes)
+    private = place.store.unshare(found.path)
+    try:
+        if checkout is not None and is_tracked:
+            git.untrack(checkout, [path])
+    finally:
+        messages = _brought_in_line(place)
+    if is_tracked:
+        told = "From the next commit on Git doesn't track it; history keeps what was committed."
+        messages = (warning(told), *messages)
+    return Result(
+        "unshare",
+        data={"fact": written_json(place, private), "untracked": is_tracked},
+        view=(f"Made {private.id} private",),
+        messages=messages,
+    )
+
+
+def _in_project(name: str, directory: ProjectOption) -> tuple[Place, Fact]:
+    place, found = holding(name, None, directory)
+    if place.scope is ScopeName.global_:
+        raise UsageError("A fact of scope global never travels with Git.", path=place.directory / found.path)
+    return place, found
+
+
+def _brought_in_line(place: Place) -> tuple[Message, ...]:
+    """One pass at once: what Git may take must not depend on a service that may not run."""
+    known = None if place.root is None else projects.find_project(place.root)
+    if known is None:
+        return (
+            info("This project isn't set up, so only the fact's own mark was changed: `agent-bridge init`."),
+        )
+    return report_messages(Engine(known, load_settings()).reconcile())
