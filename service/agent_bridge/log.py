@@ -33,7 +33,6 @@ def configure(
     """Set up logging for the process.
 
     `level`: the least severe that is logged: debug, info, warning, error.
-
     `to_terminal`: readable lines rather than JSON; None asks the stream. `stream`: standard error if None.
     Python's `logging`, which our libraries use, goes the same way.
     """
