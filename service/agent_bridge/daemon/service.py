@@ -1,0 +1,105 @@
+"""`agent-bridge service run`: the long-running process from its first instruction to its last.
+
+Order: signals → lock → socket (state `starting`) → watches → one pass over everything → READY=1 → events.
+Signals come first, before anything slow is imported: a manager that stops a service while it starts would
+otherwise count a failure. Exit: 0 when told to stop.
+"""
+
+from __future__ import annotations
+
+import queue
+import signal
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from agent_bridge.daemon.orders import Order
+
+if TYPE_CHECKING:
+    from agent_bridge.config import Settings
+    from agent_bridge.daemon.notify import Notifier
+    from agent_bridge.daemon.reactor import Inbox
+    from agent_bridge.daemon.status import StatusBoard
+    from agent_bridge.daemon.supervisor import Engines
+
+
+def run(*, engines: Engines | None = None, **flags: object) -> int:
+    """Be the service until SIGTERM or SIGINT; SIGHUP reads settings and projects again.
+
+    `engines` makes the engines (None: the real ones); `flags` are settings from the command line. Returns the
+    exit code. Raises AlreadyRunningError, ConfigError.
+    """
+    inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    _catch_signals(inbox)
+
+    from agent_bridge.daemon.lifecycle import single_instance
+
+    with single_instance():
+        return _serve(inbox, engines, lambda: _settings(flags))
+
+
+def _serve(inbox: Inbox, engines: Engines | None, read_settings: Callable[[], Settings]) -> int:
+    from agent_bridge.daemon.notify import Notifier
+    from agent_bridge.daemon.status import StatusBoard
+    from agent_bridge.daemon.status_server import StatusServer
+
+    board = StatusBoard()
+    server = StatusServer(board.read)
+    server.start()
+    notifier = Notifier()
+    try:
+        _react(inbox, engines, read_settings, board, notifier)
+    finally:
+        notifier.stopping()
+        server.stop()
+    return 0
+
+
+def _react(
+    inbox: Inbox,
+    engines: Engines | None,
+    read_settings: Callable[[], Settings],
+    board: StatusBoard,
+    notifier: Notifier,
+) -> None:
+    from agent_bridge import log
+    from agent_bridge.daemon.engines import ProjectionEngines
+    from agent_bridge.daemon.jobs import Jobs
+    from agent_bridge.daemon.reactor import DueJob, Reactor
+    from agent_bridge.daemon.supervisor import Supervisor
+    from agent_bridge.watch.observer import open_watcher
+    from agent_bridge.watch.watches import WatchSet
+
+    settings = read_settings()
+    log.configure(settings.log_level)
+    watches = WatchSet(inbox.put, open_watcher, polling=settings.polling)
+    jobs = Jobs(lambda name: inbox.put(DueJob(name)))
+    reactor = Reactor(
+        inbox=inbox,
+        settings=settings,
+        reload_settings=read_settings,
+        supervisor=Supervisor(engines or ProjectionEngines(), settings),
+        watches=watches,
+        jobs=jobs,
+        board=board,
+        notifier=notifier,
+    )
+    try:
+        reactor.run()
+    finally:
+        jobs.stop()
+        watches.close()
+
+
+def _settings(flags: dict[str, object]) -> Settings:
+    from agent_bridge.config import load_settings
+
+    return load_settings(env=None, **flags)
+
+
+def _catch_signals(inbox: queue.SimpleQueue[Any]) -> None:
+    def catch(number: int, _frame: FrameType | None) -> None:
+        inbox.put(Order.RELOAD if number == signal.SIGHUP else Order.STOP)
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, catch)
