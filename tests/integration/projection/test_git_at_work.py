@@ -234,25 +234,24 @@ def test_checkout_of_a_branch_with_an_uncommitted_fact(repo: Path, writer: Write
     assert agents(repo) == DIRTY
 
 
-def test_a_merge_with_conflicts_is_left_alone_until_it_is_over(repo: Path, writer: Writer) -> None:
-    run(repo, "commit", "-qam", "fact")
-    run(repo, "checkout", "-qb", "side", "HEAD~1")
-    writer.until(lambda: agents(repo) == DIRTY)
-    (repo / "AGENTS.md").write_bytes(with_block(COMMITTED, UNCOMMITTED, user=USER.replace(b"one", b"ONE")))
+def test_a_merge_with_conflicts_is_left_alone_until_it_is_over(repo: Path) -> None:
+    run(repo, "checkout", "-qb", "side")
+    (repo / "AGENTS.md").write_bytes(with_block(COMMITTED, user=USER.replace(b"one", b"ONE")))
     (repo / "other").write_text("side")
     run(repo, "commit", "-qam", "side")
     run(repo, "checkout", "-q", "main")
     (repo / "other").write_text("main")
     run(repo, "commit", "-qam", "main")
-    run(repo, "merge", "side", ok=False)
-    writer.facts += (LATER,)
-    writer.until(lambda: "merge" in writer.waited)
-    before = agents(repo)
-    writer.rounds_more()
-    assert agents(repo) == before
-    run(repo, "checkout", "--theirs", "other")
-    run(repo, "commit", "-qam", "merged")
-    writer.until(lambda: b"while the stash" in agents(repo))
+    with Writer(repo, (COMMITTED,)) as writer:
+        run(repo, "merge", "side", ok=False)
+        writer.facts += (LATER,)
+        writer.until(lambda: "merge" in writer.waited)
+        before = agents(repo)
+        writer.rounds_more()
+        assert agents(repo) == before
+        run(repo, "checkout", "--theirs", "other")
+        run(repo, "commit", "-qam", "merged")
+        writer.until(lambda: b"while the stash" in agents(repo))
     assert is_ours(agents(repo))
     assert b"ONE" in agents(repo)
 
