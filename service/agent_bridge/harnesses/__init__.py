@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from agent_bridge.harnesses.base import Harness
 from agent_bridge.harnesses.claude_code import ClaudeCode
+from agent_bridge.harnesses.codex import Codex
 
 __all__ = ["all_harnesses"]
 
 
 def all_harnesses() -> tuple[Harness, ...]:
     """Every harness that is known, in the order in which plans and status name them."""
-    return (ClaudeCode(),)
+    return (ClaudeCode(), Codex())

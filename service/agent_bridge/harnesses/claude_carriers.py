@@ -2,8 +2,8 @@
 
 The rules (Claude Code 2.1.332, by running it): AGENTS.md is read natively only where neither the project nor
 a directory above it has a CLAUDE.md, `.claude/CLAUDE.md` or CLAUDE.local.md; whoever creates one of these
-hides it. Files in `.claude/rules` hide nothing, but aren't read where they lead out of the repository. An import of
-AGENTS.md holds for sessions started in the root only.
+hides it. Files in `.claude/rules` hide nothing, but aren't read where they lead out of the repository. An
+import of AGENTS.md holds for sessions started in the root only.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def choose(site: Site) -> Choice:
 
 
 def choose_global(site: Site) -> Choice:
-    """The carrier of the user's facts: CLAUDE.md in Claude's home, or Codex's AGENTS.md if that imports it."""
+    """Carrier of the user's facts: CLAUDE.md in Claude's home, or Codex's AGENTS.md if it imports that."""
     if claude_settings.instructions_switched_off(site) is not None:
         return Choice(None)
     own = site.file(paths.claude_home(site.env) / MAIN)

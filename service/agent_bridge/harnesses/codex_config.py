@@ -108,7 +108,7 @@ def fallback_names(site: Site) -> tuple[str, ...]:
 def fallback_names_in(config: Mapping[str, bytes]) -> tuple[str, ...]:
     """The fallback names of all given settings files together, for an observation that is still going on."""
     found: dict[str, None] = {}
-    for data in config.values():
+    for data in (data for path, data in config.items() if path.endswith(".toml")):
         found.update(dict.fromkeys(names_of(parse(data)[0].get("project_doc_fallback_filenames"))))
     return tuple(found)
 
