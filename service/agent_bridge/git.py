@@ -1,7 +1,7 @@
 """What Git knows and is doing, asked from the `git` program without disturbing it.
 
-Names travel as bytes between NULs. What is asked twice a second (`activity`, `worktrees`, `index_stamp`)
-reads a few files of Git's documented layout (gitrepository-layout(5)) and starts no process.
+This is the face of the room: `git_checkout` says where a path lies, `git_program` starts the program. Names
+travel as bytes between NULs.
 """
 
 from __future__ import annotations
@@ -11,48 +11,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_bridge.errors import AgentBridgeError
+from agent_bridge.git_checkout import Checkout as Checkout
+from agent_bridge.git_checkout import activity as activity
+from agent_bridge.git_checkout import attributes_file as attributes_file
+from agent_bridge.git_checkout import exclude_file as exclude_file
+from agent_bridge.git_checkout import find_checkout as find_checkout
+from agent_bridge.git_checkout import stale_lock as stale_lock
+from agent_bridge.git_checkout import version as version
+from agent_bridge.git_checkout import why_no_checkout as why_no_checkout
+from agent_bridge.git_checkout import worktrees as worktrees
 from agent_bridge.git_program import GitError as GitError
 from agent_bridge.git_program import GitMissingError as GitMissingError
 from agent_bridge.git_program import GitRefusedError as GitRefusedError
-from agent_bridge.git_program import failure, run_git
-
-STALE_LOCK_S = 600.0
-"""An `index.lock` this old is told to the user; it is never removed by us."""
+from agent_bridge.git_program import ask_git, failure, run_git
 
 _PATHS_A_CALL = 500
-
-
-_SIGNS_OF_WORK = (
-    ("rebase-merge", "rebase"),
-    ("rebase-apply", "rebase"),
-    ("MERGE_HEAD", "merge"),
-    ("MERGE_AUTOSTASH", "merge"),
-    ("CHERRY_PICK_HEAD", "cherry-pick"),
-    ("REVERT_HEAD", "revert"),
-    ("sequencer", "cherry-pick"),
-    ("BISECT_LOG", "bisect"),
-    ("index.lock", "index.lock"),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Checkout:
-    """One working tree of a repository; all paths are real and absolute.
-
-    `root` is the tree's top, `git_dir` its own administrative directory (`.git`, or `.git/worktrees/NAME`),
-    `common_dir` the one that all worktrees share, `main_root` the main working tree's top; None where the
-    repository is bare.
-    """
-
-    root: Path
-    common_dir: Path
-    git_dir: Path
-    main_root: Path | None
-
-    @property
-    def is_main(self) -> bool:
-        return self.git_dir == self.common_dir
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,110 +35,6 @@ class Stash:
     commit: str
     made_at: int
     name: str
-
-
-def find_checkout(path: Path) -> Checkout | None:
-    """The working tree that `path` lies in; None outside of one, in a bare repository, or without Git.
-
-    `why_no_checkout` tells which. Raises GitRefusedError where somebody else owns the repository, GitError
-    where Git can't read it.
-    """
-    place = _existing_directory(path)
-    try:
-        answer = _locate(place)
-    except GitMissingError:
-        return None
-    if answer is None:
-        return None
-    root, git_dir, common_dir = answer
-    main_root = root if git_dir == common_dir else _main_root(common_dir)
-    return Checkout(root=root, common_dir=common_dir, git_dir=git_dir, main_root=main_root)
-
-
-def why_no_checkout(path: Path) -> str:
-    """Why `find_checkout` found none at `path`, in a sentence; empty where it does find one.
-
-    The one dangerous case is a repository that we can't ask about: what Git would add is then unknown.
-    """
-    place = _existing_directory(path)
-    holder = next((up for up in (place, *place.parents) if os.path.lexists(up / ".git")), None)
-    try:
-        if find_checkout(place) is not None:
-            return ""
-        run_git(place, ["--version"])
-    except GitMissingError:
-        return (
-            f"{holder} is a Git repository, but there is no `git` program to ask about it."
-            if holder
-            else "There is no `git` program."
-        )
-    except AgentBridgeError as error:
-        return str(error)
-    if _ask(place, ["rev-parse", "--is-bare-repository"]) == b"true\n":
-        return f"{place} lies in a bare Git repository, which has no working tree."
-    if _ask(place, ["rev-parse", "--is-inside-git-dir"]) == b"true\n":
-        return f"{place} lies inside a `.git` directory."
-    if holder is not None:
-        return f"{holder / '.git'} leads to no Git repository."
-    return f"{place} lies in no Git repository."
-
-
-def version() -> tuple[int, ...]:
-    """Git's version as numbers, such as (2, 39, 5); empty when there is no Git."""
-    try:
-        words = run_git(Path("/"), ["--version"]).stdout.decode("utf-8", "replace").split()
-    except GitError:
-        return ()
-    digits: list[int] = []
-    for part in words[2].split(".") if len(words) > 2 else []:
-        if not part.isdigit():
-            break
-        digits.append(int(part))
-    return tuple(digits)
-
-
-def worktrees(checkout: Checkout) -> list[Path]:
-    """The tops of all working trees that exist, the main one first."""
-    found = [] if checkout.main_root is None else [checkout.main_root]
-    for name in _names(checkout.common_dir / "worktrees"):
-        record = checkout.common_dir / "worktrees" / name
-        try:
-            # Absolute, or (from 2.48 on) relative to the record.
-            link = Path(os.fsdecode((record / "gitdir").read_bytes().rstrip(b"\n")))
-        except OSError:
-            continue
-        top = (record / link).parent
-        if link.name == ".git" and (top / ".git").is_file():
-            found.append(top.resolve())
-    if checkout.root not in found:
-        found.append(checkout.root)
-    return found
-
-
-def activity(checkout: Checkout) -> str | None:
-    """What Git is in the middle of in this working tree: "rebase", "merge", "index.lock"…; None when idle.
-
-    Only looks whether a few names exist.
-    """
-    for name, work in _SIGNS_OF_WORK:
-        if os.path.lexists(checkout.git_dir / name):
-            return work
-    return None
-
-
-def stale_lock(checkout: Checkout, *, now: float) -> str | None:
-    """A sentence about an `index.lock` that a killed Git has probably left behind, or None."""
-    lock = checkout.git_dir / "index.lock"
-    try:
-        age = now - lock.lstat().st_mtime
-    except OSError:
-        return None
-    if age < STALE_LOCK_S:
-        return None
-    return (
-        f"{lock} is {int(age // 60)} minutes old. If no Git command is running, remove it; "
-        "until then nothing is written into files that Git tracks."
-    )
 
 
 def index_stamp(checkout: Checkout) -> tuple[int, int, int] | None:
@@ -258,12 +127,12 @@ def show(checkout: Checkout, rev: str, relpath: str) -> bytes | None:
     """
     if not rev or rev.startswith("-") or ":" in rev:
         raise ValueError(f"not a revision: {rev!r}")
-    return _ask(checkout.root, ["cat-file", "blob", rev.encode() + b":" + os.fsencode(relpath)])
+    return ask_git(checkout.root, ["cat-file", "blob", rev.encode() + b":" + os.fsencode(relpath)])
 
 
 def revisions(checkout: Checkout) -> tuple[str, ...]:
     """HEAD, its parents, and what is being merged in: commit ids without repeats; () before a commit."""
-    heads = _ask(checkout.root, ["rev-parse", "HEAD^0", "HEAD^@"])
+    heads = ask_git(checkout.root, ["rev-parse", "HEAD^0", "HEAD^@"])
     ids = heads.decode("ascii", "replace").split() if heads else []
     for name in ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REBASE_HEAD"):
         try:
@@ -276,7 +145,7 @@ def revisions(checkout: Checkout) -> tuple[str, ...]:
 def history(checkout: Checkout, relpath: str, *, limit: int = 20) -> tuple[str, ...]:
     """The last commits that changed the file, newest first, as seen from HEAD."""
     command: list[str | bytes] = ["rev-list", f"--max-count={limit}", "HEAD", "--", os.fsencode(relpath)]
-    found = _ask(checkout.root, command)
+    found = ask_git(checkout.root, command)
     return tuple(found.decode("ascii", "replace").split()) if found else ()
 
 
@@ -298,7 +167,7 @@ def stashes(checkout: Checkout, *, limit: int = 50) -> list[Stash]:
         f"-n{limit}",
         "refs/stash",
     ]
-    for record in _records(_ask(checkout.root, [*command, "--"]) or b""):
+    for record in _records(ask_git(checkout.root, [*command, "--"]) or b""):
         commit, made_at, name = record.decode("utf-8", "replace").split(" ", 2)
         found.append(Stash(commit, int(made_at), name))
     return found
@@ -315,19 +184,9 @@ def stash_holds(checkout: Checkout, stash: Stash, relpath: str) -> bytes | None:
     return None if kept is None or kept == show(checkout, f"{stash.commit}^1", relpath) else kept
 
 
-def exclude_file(checkout: Checkout) -> Path:
-    """The local ignore file; all worktrees share it."""
-    return checkout.common_dir / "info" / "exclude"
-
-
-def attributes_file(checkout: Checkout) -> Path:
-    """The local attributes file; all worktrees share it, and it beats every `.gitattributes`."""
-    return checkout.common_dir / "info" / "attributes"
-
-
 def config_get(checkout: Checkout, key: str) -> str | None:
     """The last value of `key` in the repository's own configuration file."""
-    value = _ask(checkout.root, ["config", "--local", "-z", "--get", key])
+    value = ask_git(checkout.root, ["config", "--local", "-z", "--get", key])
     return None if value is None else value.removesuffix(b"\0").decode("utf-8", "surrogateescape")
 
 
@@ -350,35 +209,6 @@ def untrack(checkout: Checkout, paths: Iterable[Path]) -> None:
     _ok(checkout, ["update-index", "--force-remove", "-z", "--stdin"], given=given)
 
 
-def _locate(place: Path) -> tuple[Path, Path, Path] | None:
-    questions = ["--show-toplevel", "--absolute-git-dir", "--git-common-dir"]
-    answer = run_git(place, ["rev-parse", "--path-format=absolute", *questions])
-    if answer.returncode != 0:
-        if b"not a git repository" in answer.stderr or b"must be run in a work tree" in answer.stderr:
-            return None
-        raise failure(place, answer)
-    lines = answer.stdout.split(b"\n")[:-1]
-    if len(lines) != len(questions):  # a name with a line break in it: ask one by one
-        answers = [run_git(place, ["rev-parse", "--path-format=absolute", each]) for each in questions]
-        lines = [each.stdout.removesuffix(b"\n") for each in answers]
-    root, git_dir, common_dir = (Path(os.fsdecode(line)).resolve() for line in lines)
-    return root, git_dir, common_dir
-
-
-def _main_root(common_dir: Path) -> Path | None:
-    def setting(*words: str) -> bytes:
-        command: list[str | bytes] = [f"--git-dir={common_dir}", "config", "-z", *words]
-        return (_ask(common_dir, command) or b"").removesuffix(b"\0")
-
-    if setting("--type=bool", "--get", "core.bare") == b"true":
-        return None
-    elsewhere = setting("--get", "core.worktree")  # submodules have it
-    if not elsewhere and common_dir.name != ".git":
-        return None
-    top = (common_dir / os.fsdecode(elsewhere)).resolve() if elsewhere else common_dir.parent
-    return top if top.is_dir() else None
-
-
 def _autostashes(checkout: Checkout) -> Iterator[Stash]:
     for name in ("rebase-merge/autostash", "rebase-apply/autostash", "MERGE_AUTOSTASH"):
         try:
@@ -387,25 +217,13 @@ def _autostashes(checkout: Checkout) -> Iterator[Stash]:
             continue
         if not _is_id(commit):
             continue
-        when = _ask(checkout.root, ["log", "--no-show-signature", "-1", "--format=%ct", commit, "--"])
+        when = ask_git(checkout.root, ["log", "--no-show-signature", "-1", "--format=%ct", commit, "--"])
         if when is not None:
             yield Stash(commit, int(when), name)
 
 
 def _is_id(text: str) -> bool:
     return len(text) in (40, 64) and all(c in "0123456789abcdef" for c in text)
-
-
-def _names(directory: Path) -> list[str]:
-    try:
-        return sorted(entry.name for entry in directory.iterdir())
-    except OSError:
-        return []
-
-
-def _existing_directory(path: Path) -> Path:
-    absolute = Path.cwd() / path
-    return next((up for up in (absolute, *absolute.parents) if up.is_dir()), Path(absolute.anchor))
 
 
 def _inside(checkout: Checkout, paths: Iterable[Path]) -> dict[bytes, list[Path]]:
@@ -436,12 +254,6 @@ def _records(output: bytes) -> list[bytes]:
 
 def _glob_escaped(name: bytes) -> bytes:
     return b"".join(b"\\" + bytes([c]) if c in b"*?[\\" else bytes([c]) for c in name)
-
-
-def _ask(place: Path, words: Sequence[str | bytes]) -> bytes | None:
-    """What Git prints, or None where it says that there is no such thing."""
-    answer = run_git(place, words)
-    return answer.stdout if answer.returncode == 0 else None
 
 
 def _ok(

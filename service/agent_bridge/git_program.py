@@ -86,6 +86,12 @@ def run_git(
     return answer
 
 
+def ask_git(place: Path, words: Sequence[str | bytes]) -> bytes | None:
+    """What Git prints, or None where it says that there is no such thing."""
+    answer = run_git(place, words)
+    return answer.stdout if answer.returncode == 0 else None
+
+
 def failure(place: Path, answer: subprocess.CompletedProcess[bytes]) -> GitError:
     """The error for an answer that shouldn't have been."""
     detail = answer.stderr.decode("utf-8", "replace").strip() or f"exit code {answer.returncode}"
