@@ -30,31 +30,31 @@ class Settings(BaseSettings):
         env_prefix=ENVIRONMENT_PREFIX, frozen=True, extra="ignore", use_attribute_docstrings=True
     )
 
-    block_budget: int = Field(16384, ge=1024, le=1 << 20)
+    block_budget: int = Field(default=16384, ge=1024, le=1 << 20)
     """Bytes that the managed block of an instruction file may have."""
 
-    quiet_ms: int = Field(20, ge=0, le=10_000)
+    quiet_ms: int = Field(default=20, ge=0, le=10_000)
     """Milliseconds without a further event after which a change counts as complete."""
 
-    burst_ms: int = Field(250, ge=0, le=60_000)
+    burst_ms: int = Field(default=250, ge=0, le=60_000)
     """Milliseconds after which a stream of changes is acted on though it goes on."""
 
-    index_delay_s: float = Field(1.0, ge=0, le=3600, allow_inf_nan=False)
+    index_delay_s: float = Field(default=1.0, ge=0, le=3600, allow_inf_nan=False)
     """Seconds of quiet before `index.json` is written."""
 
-    claude_index_grace_s: float = Field(30.0, ge=0, le=3600, allow_inf_nan=False)
+    claude_index_grace_s: float = Field(default=30.0, ge=0, le=3600, allow_inf_nan=False)
     """Seconds that Claude Code gets to add the MEMORY.md line of a fact that it wrote itself."""
 
-    reconcile_interval_s: float = Field(60.0, ge=1, le=86_400, allow_inf_nan=False)
+    reconcile_interval_s: float = Field(default=60.0, ge=1, le=86_400, allow_inf_nan=False)
     """Seconds between two full comparisons of everything."""
 
-    git_poll_s: float = Field(0.5, ge=0.05, le=60, allow_inf_nan=False)
+    git_poll_s: float = Field(default=0.5, ge=0.05, le=60, allow_inf_nan=False)
     """Seconds between two looks at what Git is doing, while it is at work."""
 
-    root_check_s: float = Field(1.0, ge=0.05, le=60, allow_inf_nan=False)
+    root_check_s: float = Field(default=1.0, ge=0.05, le=60, allow_inf_nan=False)
     """Seconds between two checks whether a watched directory is still the same one."""
 
-    similarity: float = Field(0.5, ge=0, le=1, allow_inf_nan=False)
+    similarity: float = Field(default=0.5, ge=0, le=1, allow_inf_nan=False)
     """Share of common words from which two facts count as similar: 0 to 1."""
 
     worktrees: Literal["shared", "separate"] = "shared"
@@ -63,13 +63,13 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """The least severe messages that are logged."""
 
-    lock_timeout_s: float = Field(30.0, ge=0, le=3600, allow_inf_nan=False)
+    lock_timeout_s: float = Field(default=30.0, ge=0, le=3600, allow_inf_nan=False)
     """Seconds to wait for another process that works on the same project."""
 
     polling: bool = False
     """Look at directories regularly instead of using file events (network file systems)."""
 
-    warnings: tuple[str, ...] = Field((), exclude=True)
+    warnings: tuple[str, ...] = Field(default=(), exclude=True)
     """What was odd in the settings file, as plain sentences. Not a setting."""
 
     @classmethod

@@ -118,7 +118,7 @@ def load_projects() -> list[Project]:
         if document["schema"] != SCHEMA:
             raise ValueError(f"schema {document['schema']!r}, expected {SCHEMA}")
         return [_from_json(item) for item in document["projects"]]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise RefusedError(
             "The list of projects can't be understood",
             path=path,
