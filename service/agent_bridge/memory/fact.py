@@ -127,7 +127,10 @@ def parse_fact(path: str, data: bytes) -> Fact:
     )
 
 
-def order_key(fact: Fact) -> tuple[bool, int, str, str, str]:
+OrderKey = tuple[bool, int, str, str, str]
+
+
+def order_key(fact: Fact) -> OrderKey:
     """Sorts facts by importance: pinned, type, newest first, id. Never the file's own time."""
     newest = max(fact.updated_at, fact.created_at).translate(_REVERSED)
     return (not fact.pinned, _TYPE_ORDER.get(fact.type, 5), newest or "~", fact.id, fact.path)
@@ -239,10 +242,7 @@ def plain_body(text: str) -> str:
     """A body: LF line ends, no empty lines before, no white space behind."""
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    text = text.removeprefix("\ufeff").rstrip()
-    while text.startswith("\n"):
-        text = text.lstrip("\n")
-    return text
+    return text.lstrip("\ufeff\n").rstrip()
 
 
 def has_conflict(body: str) -> bool:
@@ -325,8 +325,11 @@ def _hook(body: str, description: str) -> str:
 
 def _first_sentence(body: str) -> str:
     paragraph: list[str] = []
+    fenced = False
     for line in body.split("\n"):
-        if _HEADING.fullmatch(line) or not line.strip():
+        fence = line.lstrip().startswith(("```", "~~~"))
+        fenced = fenced != fence
+        if fence or fenced or not line.strip() or _HEADING.fullmatch(line):
             if paragraph:
                 break
             continue

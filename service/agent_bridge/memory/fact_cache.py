@@ -13,7 +13,7 @@ from typing import Any
 
 from agent_bridge import files
 from agent_bridge.memory import secrets
-from agent_bridge.memory.fact import Fact
+from agent_bridge.memory.fact import Fact, order_key
 from agent_bridge.memory.scan import Known
 
 VERSION = 1
@@ -63,4 +63,5 @@ def _known(row: list[Any]) -> Known:
     for at in _TUPLES:
         values[at] = tuple(values[at])
     signature = (mtime_ns, size, inode, ctime_ns)
-    return Known(signature, fact=Fact(*values), digest=digest)
+    fact = Fact(*values)
+    return Known(signature, fact=fact, digest=digest, order=order_key(fact))

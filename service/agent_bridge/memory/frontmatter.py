@@ -268,7 +268,7 @@ def replace_body(text: str, body: str) -> str:
     if parts.closed and not gap:
         gap = "" if old.strip() else parts.eol
     tail = old[len(old.rstrip()) :] if old.strip() else parts.eol
-    plain = _LINE_END.sub("\n", body).lstrip("\n").rstrip()
+    plain = _LINE_END.sub("\n", body.lstrip("\ufeff")).lstrip("\n").rstrip()
     new = plain.replace("\n", parts.eol)
     head = text[: parts.body]
     if not parts.closed and plain.split("\n", 1)[0].rstrip(" \t") == "---":

@@ -84,7 +84,7 @@ class PrivacyRecord:
         if signature != self._signature:
             self._read = _load(self.path)
             self._signature = signature
-        return self._read | self._unwritten
+        return self._read | self._unwritten if self._unwritten != Judgements() else self._read
 
     def add(self, facts: Iterable[Fact]) -> Judgements:
         """Remember these facts as private. Raises LockTimeoutError, AgentBridgeError."""

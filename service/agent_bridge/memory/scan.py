@@ -13,11 +13,20 @@ import re
 import stat
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import FileIO
 
 from agent_bridge.memory.documents import DOCUMENTS, Document, parse_document
-from agent_bridge.memory.fact import MAX_BYTES, EmptyFact, Fact, FactProblem, is_fact_name, parse_fact
+from agent_bridge.memory.fact import (
+    MAX_BYTES,
+    EmptyFact,
+    Fact,
+    FactProblem,
+    OrderKey,
+    is_fact_name,
+    order_key,
+    parse_fact,
+)
 from agent_bridge.memory.snapshot import Problem
 
 MAX_DEPTH = 16
@@ -45,6 +54,11 @@ class Known:
     problem: Problem | None = None
     racy: bool = False
     digest: str = ""
+    order: OrderKey | None = None
+
+    def says_the_same(self, other: Known) -> bool:
+        """Whether both stand for the same content or the same problem."""
+        return self.digest == other.digest and self.problem == other.problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +162,7 @@ def read(root: str, path: str, real: str | None, before: Known | None) -> Known 
         racy = abs(started - max(info.st_mtime_ns, info.st_ctime_ns)) < RACY_NS
         digest = hashlib.sha256(data).hexdigest()
         if before is not None and before.digest == digest:
-            return Known(signature, before.fact, before.document, before.problem, racy, digest)
+            return replace(before, signature=signature, racy=racy)
         return _parsed(path, data, Known(signature, racy=racy, digest=digest))
     except FileNotFoundError:
         return None
@@ -164,6 +178,7 @@ def _parsed(path: str, data: bytes, known: Known) -> Known:
             known.document = parse_document(path, data)
         else:
             known.fact = parse_fact(path, data)
+            known.order = order_key(known.fact)
     except EmptyFact:
         pass  # nothing stands in it: neither a fact nor a problem
     except FactProblem as error:

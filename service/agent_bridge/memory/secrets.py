@@ -78,7 +78,8 @@ _RULES = (
     _rule(
         "private key",
         ("PRIVATE KEY",),
-        r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----\s{0,8}[A-Za-z0-9+/=:,\\\s-]{20}",
+        r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----(?:[\s\"'`+,>|*]|\\[nr]){0,12}"
+        r"(?:(?:Proc-Type|DEK-Info|Version|Comment)[^\n]{0,120}\s{1,12}){0,4}[A-Za-z0-9+/=]{20}",
     ),
     _rule("Stripe key", ("k_live_",), _HEAD + r"[sr]k_live_[A-Za-z0-9]{16,255}"),
     _rule("Anthropic key", ("sk-ant-",), _HEAD + r"sk-ant-[A-Za-z0-9_-]{24,256}"),

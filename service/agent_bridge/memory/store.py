@@ -19,7 +19,6 @@ from agent_bridge.memory import fact_cache, scan, similarity, snapshot
 from agent_bridge.memory.documents import DOCUMENTS, Document
 from agent_bridge.memory.fact import (
     MAX_BYTES,
-    EmptyFact,
     Fact,
     FactProblem,
     fact_id_for,
@@ -27,12 +26,14 @@ from agent_bridge.memory.fact import (
     iso,
     new_fact_bytes,
     parse_fact,
+    plain_body,
     replace_body,
     set_keys,
     slug_for,
 )
 from agent_bridge.memory.privacy import PrivacyRecord
 from agent_bridge.memory.scan import Known
+from agent_bridge.memory.secrets import find_secrets
 from agent_bridge.memory.snapshot import Problem, Snapshot
 
 __all__ = ["Added", "Document", "Problem", "Similar", "Snapshot", "Store"]
@@ -101,7 +102,7 @@ class Store:
             one = known.get(path)
             if one is None or one.racy or one.signature != signature:
                 before, one = one, scan.read(root, path, listing.links.get(path), one)
-                read += one is not None and (before is None or before.digest != one.digest)
+                read += one is not None and (before is None or not one.says_the_same(before))
             if one is not None:
                 now[path] = one
         if cached and read >= fact_cache.WORTHWHILE:
@@ -160,6 +161,7 @@ class Store:
     ) -> Added:
         """Add a fact. Raises DuplicateError (names the fact of this text), UsageError, LockTimeoutError."""
         moment = now or datetime.now(UTC)
+        text = plain_body(text)
         named = tuple(dict.fromkeys(tag for tag in (" ".join(tag.split()) for tag in tags) if tag))
 
         def content(fact_id: str) -> bytes:
@@ -170,12 +172,12 @@ class Store:
                 type=type,
                 tags=named,
                 source=source,
-                private=private,
+                private=private or bool(find_secrets(text)),
                 pinned=pinned,
                 title=title,
             )
 
-        _check_text(content("00000000-0000-check"), text)
+        _check_text(text, content("00000000-0000-check"))
         with self._locked("add a fact"):
             facts = self.scan().facts
             _refuse_duplicate(facts, text)
@@ -219,7 +221,7 @@ class Store:
             facts = self.scan().facts
             fact = _find(facts, key)
             _refuse_duplicate([one for one in facts if one.path != fact.path], text)
-            _check_text(text.encode("utf-8", "surrogatepass"), text)
+            _check_text(plain_body(text), text.encode())
             return self._rewrite(fact, changed)
 
     def remove(self, key: str) -> Fact:
@@ -282,11 +284,15 @@ class Store:
         if last is not None and unchanged and judged == self._judged and problems == self._listing_problems:
             return last
         self._listing_problems = problems
-        facts = [one.fact for one in now.values() if one.fact is not None]
-        secret = [fact for fact in facts if fact.private or fact.secrets or judged.hold(fact)]
+        ranked = [
+            (one.order, one.fact) for one in now.values() if one.fact is not None and one.order is not None
+        ]
+        secret = [fact for _, fact in ranked if fact.private or fact.secrets or judged.hold(fact)]
         unheld = [fact for fact in secret if not judged.fully_hold(fact)]
         if unheld and not judged.all_private:
             judged = self._privacy.add(unheld)
+            # What is private by its text makes twins private, which the new judgements know of only now.
+            secret = [fact for _, fact in ranked if fact.private or judged.hold(fact)]
         self._judged = judged
         documents = tuple(
             one.document
@@ -302,7 +308,7 @@ class Store:
                     "Mend the file, or remove it: then only the marks in the facts' files count.",
                 )
             )
-        self._snapshot = snapshot.build(facts, documents, found, judged)
+        self._snapshot = snapshot.build(ranked, documents, found, frozenset(fact.path for fact in secret))
         return self._snapshot
 
     def _similar(self, facts: Iterable[Fact], text: str, but: str = "") -> list[Similar]:
@@ -373,17 +379,15 @@ def _refuse_duplicate(facts: Iterable[Fact], text: str) -> None:
             raise DuplicateError(fact.id)
 
 
-def _check_text(data: bytes, text: str) -> None:
+def _check_text(text: str, data: bytes) -> None:
+    if not text:
+        raise UsageError("There is no text to remember.")
     try:
-        fact = parse_fact("check.md", data)
-    except EmptyFact:
-        raise UsageError("There is no text to remember.") from None
+        parse_fact("check.md", data)
     except FactProblem as problem:
         raise UsageError(
             f"This text can't be remembered: {problem.reason}.", remedy=problem.remedy
         ) from problem
-    if not text.strip() or fact.text_hash != similarity.text_hash(text):
-        raise UsageError("There is no text to remember.")
 
 
 def _next_number(facts: Iterable[Fact], root: Path, now: datetime) -> int:
