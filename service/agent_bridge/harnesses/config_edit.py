@@ -1,0 +1,21 @@
+"""Edits in other programs' configuration files: bytes in, bytes out, only what was asked for changes."""
+
+from __future__ import annotations
+
+from agent_bridge.harnesses.absent import ABSENT, Absent
+from agent_bridge.harnesses.json_edit import json_get, json_set, json_unset
+from agent_bridge.harnesses.line_edit import ensure_lines, remove_lines
+from agent_bridge.harnesses.toml_edit import toml_get, toml_set, toml_unset
+
+__all__ = [
+    "ABSENT",
+    "Absent",
+    "ensure_lines",
+    "json_get",
+    "json_set",
+    "json_unset",
+    "remove_lines",
+    "toml_get",
+    "toml_set",
+    "toml_unset",
+]

@@ -1,0 +1,229 @@
+"""Set and unset one key of somebody's JSON file; every other byte stays.
+
+Edits are made in the text at the key's own place. Comments and trailing commas (JSONC) are kept,
+indentation and line ends are followed, and the result is parsed again. Unsetting what was set restores the
+bytes.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Sequence
+
+from agent_bridge.errors import RefusedError
+from agent_bridge.harnesses.absent import ABSENT, Absent
+from agent_bridge.harnesses.json_text import Member, Node, after_comments_on_line, parse
+
+Key = Sequence[str]
+
+_BOM = b"\xef\xbb\xbf"
+_DEFAULT_INDENT = "  "
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def json_get(data: bytes, key: Key) -> object | Absent:
+    """The value at a key path, or `ABSENT`; an empty file is `{}`. Raises RefusedError (line and column)."""
+    found: object = _parse(_text(data)).value
+    for part in key:
+        if not isinstance(found, dict) or part not in found:
+            return ABSENT
+        found = found[part]
+    return found
+
+
+def json_set(data: bytes, key: Key, value: object) -> bytes:
+    """The file with `key` set to any JSON value; equal bytes where it is so already.
+
+    A new key comes last in its object; missing objects on the way are made. Raises RefusedError where the
+    file isn't JSON, has a key twice, or a part of the path is no object.
+    """
+    path = tuple(key)
+    found = json_get(data, path)
+    if not isinstance(found, Absent) and _same(found, value):
+        return data
+    text = _text(data)
+    root = _parse(text)
+    eol = _eol(text)
+    if not text.strip():
+        inside = _dumps({path[0]: _nested(path[1:], value)}, indent=_DEFAULT_INDENT)
+        return _encoded(data, inside.replace("\n", eol) + eol)
+    node, depth = _deepest(root, path)
+    if depth == len(path):
+        literal = _literal(value, _line_indent(text, node.start), _unit(text, root), eol)
+        changed = text[: node.start] + literal + text[node.end :]
+    else:
+        if node.members is None:
+            raise _unwritable(path, f"`{'.'.join(path[:depth]) or 'The whole file'}` is no object.")
+        changed = _added(text, root, node, path[depth:], value)
+    wanted = copy.deepcopy(root.value)
+    table = wanted
+    for part in path[:-1]:
+        table = table.setdefault(part, {})  # type: ignore[attr-defined]
+    table[path[-1]] = value  # type: ignore[index]
+    return _checked(data, changed, wanted, path)
+
+
+def json_unset(data: bytes, key: Key) -> bytes:
+    """The file without `key`, and without the objects that `json_set` made for it. Raises RefusedError."""
+    path = tuple(key)
+    if isinstance(json_get(data, path), Absent):
+        return data
+    text = _text(data)
+    root = _parse(text)
+    while len(path) > 1 and _made_for(text, root, path):
+        path = path[:-1]
+    owner, _ = _deepest(root, path[:-1])
+    wanted = copy.deepcopy(root.value)
+    table = wanted
+    for part in path[:-1]:
+        table = table[part]  # type: ignore[index]
+    del table[path[-1]]  # type: ignore[attr-defined]
+    return _checked(data, _without(text, owner, path[-1]), wanted, path)
+
+
+def _added(text: str, root: Node, owner: Node, path: tuple[str, ...], value: object) -> str:
+    members = owner.members or ()
+    eol = _eol(text)
+    unit = _unit(text, root)
+    name = _dumps(path[0])
+
+    def member(indent: str) -> str:
+        if len(path) > 1:  # on one line, which tells `json_unset` that the object is there for this key only
+            return f"{name}: {_dumps(_nested(path[1:], value))}"
+        return f"{name}: {_literal(value, indent, unit, eol)}"
+
+    if not members:
+        outer = _line_indent(text, owner.start)
+        at = owner.start + 1
+        return f"{text[:at]}{eol}{outer}{unit}{member(outer + unit)}{eol}{outer}{text[at:]}"
+    last = members[-1]
+    behind = last.node.end if last.comma is None else last.comma + 1
+    place = after_comments_on_line(text, behind)
+    if re.compile(r"[ \t]*\r?\n").match(text, place):
+        indent = _line_indent(text, last.start)
+        new = f"{eol}{indent}{member(indent)}"
+    else:
+        place = behind
+        new = f" {member('')}"
+    if last.comma is None:
+        return f"{text[: last.node.end]},{text[last.node.end : place]}{new}{text[place:]}"
+    return f"{text[:place]}{new},{text[place:]}"
+
+
+def _without(text: str, owner: Node, name: str) -> str:
+    members = owner.members or ()
+    index = next(number for number, one in enumerate(members) if one.name == name)
+    gone = members[index]
+    head = text[: gone.start].rstrip(" \t\r\n")
+    tail = text[gone.node.end if gone.comma is None else gone.comma + 1 :]
+    if len(members) == 1:
+        made = re.compile(r"\r?\n[ \t]*").match(tail)
+        newline = "\n" in text[len(head) : gone.start]
+        if made and newline:
+            closing = _line_indent(text, owner.start)
+            cut = re.compile(r"\r?\n" + re.escape(closing)).match(tail)
+            tail = tail[cut.end() :] if cut else tail
+        elif not newline:
+            head = text[: gone.start]
+    elif index == len(members) - 1 and gone.comma is None:
+        before = members[index - 1].comma
+        if before is not None:
+            head = head[:before] + head[before + 1 :]
+    between = text[owner.start + 1 if index == 0 else members[index - 1].node.end : gone.start].rstrip()
+    ends_in_comment = "//" in between[between.rfind("\n") + 1 :]
+    if ends_in_comment and not re.compile(r"[ \t]*(?:\r?\n|\Z)").match(tail):
+        tail = _eol(text) + tail
+    return head + tail
+
+
+def _made_for(text: str, root: Node, path: tuple[str, ...]) -> bool:
+    """Whether the object around `path`'s last part was made for it: nothing else in it, on one line."""
+    owner, _ = _deepest(root, path[:-1])
+    return len(owner.members or ()) == 1 and "\n" not in text[owner.start : owner.end]
+
+
+def _deepest(root: Node, path: tuple[str, ...]) -> tuple[Node, int]:
+    """The last node of `path` that is there, and how many parts of the path lead to it."""
+    node = root
+    for depth, part in enumerate(path):
+        member: Member | None = node.member(part)
+        if member is None:
+            return node, depth
+        node = member.node
+    return node, len(path)
+
+
+def _nested(path: tuple[str, ...], value: object) -> object:
+    for part in reversed(path):
+        value = {part: value}
+    return value
+
+
+def _literal(value: object, indent: str, unit: str, eol: str) -> str:
+    return _dumps(value, indent=unit if isinstance(value, dict) else None).replace("\n", eol + indent)
+
+
+def _dumps(value: object, indent: str | None = None) -> str:
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    return text if text.isprintable() or not _SURROGATE.search(text) else json.dumps(value, indent=indent)
+
+
+def _unit(text: str, root: Node) -> str:
+    """One step of indentation: that of the first member which begins a line, else two blanks."""
+    for member in root.members or ():
+        indent = _line_indent(text, member.start)
+        if indent and not text[text.rfind("\n", 0, member.start) + 1 : member.start].strip():
+            return indent
+    return _DEFAULT_INDENT
+
+
+def _line_indent(text: str, at: int) -> str:
+    line = text[text.rfind("\n", 0, at) + 1 : at]
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def _eol(text: str) -> str:
+    return "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
+
+
+def _text(data: bytes) -> str:
+    body = data.removeprefix(_BOM)
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = body.count(b"\n", 0, error.start) + 1
+        column = error.start - body.rfind(b"\n", 0, error.start)
+        raise RefusedError(
+            "The file isn't UTF-8.", detail=f"line {line}, column {column}", remedy="Save it as UTF-8."
+        ) from error
+
+
+def _parse(text: str) -> Node:
+    return parse(text) if text.strip() else Node({}, 0, 0, ())
+
+
+def _encoded(data: bytes, text: str) -> bytes:
+    return (_BOM if data.startswith(_BOM) else b"") + text.encode("utf-8")
+
+
+def _checked(data: bytes, changed: str, wanted: object, path: tuple[str, ...]) -> bytes:
+    if not _same(parse(changed).value, wanted):
+        raise _unwritable(path, "The result would change other keys too.")
+    return _encoded(data, changed)
+
+
+def _same(one: object, other: object) -> bool:
+    """Equal with types: true isn't 1. The order of keys is free."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return type(one) is type(other) and one == other
+
+
+def _unwritable(path: tuple[str, ...], why: str) -> RefusedError:
+    return RefusedError(
+        f"`{'.'.join(path)}` can't be changed in this file.", detail=why, remedy="Change it by hand."
+    )

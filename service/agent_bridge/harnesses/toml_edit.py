@@ -1,0 +1,297 @@
+"""Set and unset one key of somebody's TOML file; every other byte stays.
+
+Edits are made in the text, at the key's own place; then the result is parsed and must be the old document
+with just that key changed. Comments (also one behind the value), order, spelling, line ends, byte order mark
+and a missing final newline stay. Unsetting what was set restores the bytes.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import tomllib
+from collections.abc import Sequence
+from typing import Any
+
+from agent_bridge.errors import RefusedError
+from agent_bridge.harnesses.absent import ABSENT, Absent
+from agent_bridge.harnesses.toml_text import Entry, Section, find, scan
+
+Key = Sequence[str]
+
+_BOM = b"\xef\xbb\xbf"
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_PLACE = re.compile(r"\(at line (\d+), column (\d+)\)")
+
+
+def toml_get(data: bytes, key: Key) -> object | Absent:
+    """The value at a key path, or `ABSENT`. Raises RefusedError (line and column) for what isn't TOML."""
+    return _lookup(_parse(_text(data)), tuple(key))
+
+
+def toml_set(data: bytes, key: Key, value: object) -> bytes:
+    """The file with `key` set to a bool, number, string, list or table of such; equal bytes where it is so.
+
+    A new key goes where its table is written already (header, dotted keys or inline table); a missing table
+    comes at the end. Raises RefusedError where the file isn't TOML or a part of the path is no table.
+    """
+    path = tuple(key)
+    text = _text(data)
+    document = _parse(text)
+    if _same(_lookup(document, path), value):
+        return data
+    _check_tables(document, path)
+    sections = scan(text)
+    entry = find(sections, path)
+    literal = _literal(value)
+    if entry:
+        changed = text[: entry.value_start] + literal + text[entry.value_end :]
+    else:
+        changed = _added(text, sections, path, literal)
+    wanted = copy.deepcopy(document)
+    table = wanted
+    for part in path[:-1]:
+        table = table.setdefault(part, {})
+    table[path[-1]] = value
+    return _checked(data, changed, wanted, path)
+
+
+def toml_unset(data: bytes, key: Key) -> bytes:
+    """The file without `key`; a table header that `toml_set` added for it goes too. Raises RefusedError."""
+    path = tuple(key)
+    text = _text(data)
+    document = _parse(text)
+    if isinstance(_lookup(document, path), Absent):
+        return data
+    sections = scan(text)
+    entry = find(sections, path)
+    if entry is None:
+        raise _unwritable(path, "It is a table of its own, or part of an array.")
+    changed = _without_inline(text, sections, entry) if entry.inline else _without(text, sections, entry)
+    wanted = copy.deepcopy(document)
+    _delete(wanted, path, prune=_parse(changed))
+    return _checked(data, changed, wanted, path)
+
+
+def _added(text: str, sections: list[Section], path: tuple[str, ...], literal: str) -> str:
+    for depth in range(len(path) - 1, 0, -1):
+        table = find(sections, path[:depth])
+        if table is not None and table.entries is not None:
+            return _added_inline(text, table, _statement(path[depth:], literal))
+    eol = "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
+    parent = path[:-1]
+    dotted = [
+        entry
+        for section in sections
+        if not section.array
+        for entry in section.entries
+        if len(entry.path) > len(parent) > len(section.path) and entry.path[: len(parent)] == parent
+    ]
+    if dotted:
+        anchor = dotted[-1]
+        return _line_after(text, anchor, _statement(path[len(anchor.section) :], literal), eol)
+    section = next((one for one in sections if one.path == parent and not one.array), None)
+    if section is None:
+        return _new_section(text, parent, _statement(path[-1:], literal), eol)
+    statement = _statement(path[-1:], literal)
+    if section.entries:
+        return _line_after(text, section.entries[-1], statement, eol)
+    if not parent:
+        return statement + (eol + text if text else "\n")
+    # One blank before the key tells `toml_unset` that the empty table was here before us.
+    head = text[: section.body]
+    return (
+        head + (f" {statement}{eol}" if head.endswith("\n") else f"{eol} {statement}") + text[section.body :]
+    )
+
+
+def _new_section(text: str, parent: tuple[str, ...], statement: str, eol: str) -> str:
+    header = "[" + ".".join(map(_key_literal, parent)) + "]"
+    if not text:
+        return f"{header}{eol}{statement}{eol}"
+    if text.endswith("\n"):
+        return f"{text}{eol}{header}{eol}{statement}{eol}"
+    return f"{text}{eol}{eol}{header}{eol}{statement}"
+
+
+def _line_after(text: str, anchor: Entry, statement: str, eol: str) -> str:
+    indent = text[anchor.line_start : anchor.key_start]
+    head = text[: anchor.line_end]
+    line = f"{indent}{statement}{eol}" if head.endswith("\n") else f"{eol}{indent}{statement}"
+    return head + line + text[anchor.line_end :]
+
+
+def _added_inline(text: str, table: Entry, statement: str) -> str:
+    if table.entries:
+        at = table.entries[-1].value_end
+        return f"{text[:at]}, {statement}{text[at:]}"
+    at = table.value_start + 1
+    return f"{text[:at]} {statement}{text[at:]}"
+
+
+def _without_inline(text: str, sections: list[Section], entry: Entry) -> str:
+    table = find(sections, entry.path[:-1])
+    siblings = table.entries if table and table.entries else _siblings(sections, entry)
+    index = siblings.index(entry)
+    if index > 0:
+        return text[: siblings[index - 1].value_end] + text[entry.value_end :]
+    if len(siblings) > 1:
+        return text[: entry.key_start] + text[siblings[1].key_start :]
+    start = entry.key_start
+    return text[: start - 1 if text[start - 1] == " " else start] + text[entry.value_end :]
+
+
+def _siblings(sections: list[Section], entry: Entry) -> tuple[Entry, ...]:
+    for depth in range(len(entry.path) - 1, 0, -1):
+        table = find(sections, entry.path[:depth])
+        if table is not None and table.entries and entry in table.entries:
+            return table.entries
+    raise _unwritable(entry.path, "Its inline table was not found.")
+
+
+def _without(text: str, sections: list[Section], entry: Entry) -> str:
+    section = next(one for one in sections if entry in one.entries)
+    comment = text[entry.value_end : entry.line_end].strip()
+    if comment:
+        return (
+            text[: entry.key_start] + text[entry.value_end : entry.line_end].lstrip() + text[entry.line_end :]
+        )
+    added_header = (
+        section.path == entry.path[:-1] != ()
+        and len(section.entries) == 1
+        and text[section.start : section.body].strip().endswith("]")
+        and not text[section.body : entry.line_start].strip()
+        and not text[entry.line_end : section.end].strip()
+        and text[entry.line_start : entry.key_start] == ""
+    )
+    start = section.start if added_header else entry.line_start
+    return _cut(text, start, entry.line_end, blank=added_header)
+
+
+def _cut(text: str, start: int, end: int, *, blank: bool) -> str:
+    """Cut whole lines; where they end the text without a line end, the one before them goes instead.
+
+    `blank`: one empty line before them goes too.
+    """
+    head = text[:start]
+    if blank and head.endswith(("\n\n", "\n\r\n")):
+        head = _without_last_line_end(head)
+    if not text[:end].endswith("\n"):
+        head = _without_last_line_end(head)
+    tail = text[end:]
+    if blank and not head:  # the file was empty before us, so the blank line parts us from a later section
+        tail = tail[2:] if tail.startswith("\r\n") else tail.removeprefix("\n")
+    return head + tail
+
+
+def _without_last_line_end(text: str) -> str:
+    return text[:-2] if text.endswith("\r\n") else text.removesuffix("\n")
+
+
+def _statement(key: tuple[str, ...], literal: str) -> str:
+    return f"{'.'.join(map(_key_literal, key))} = {literal}"
+
+
+def _key_literal(part: str) -> str:
+    return part if _BARE.fullmatch(part) else _string(part)
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, str):
+        return _string(value)
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_literal, value)) + "]"
+    if isinstance(value, dict):
+        inside = ", ".join(_statement((str(key),), _literal(part)) for key, part in value.items())
+        return f"{{ {inside} }}" if inside else "{}"
+    raise TypeError(f"no TOML value: {value!r}")
+
+
+def _string(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _text(data: bytes) -> str:
+    body = data.removeprefix(_BOM)
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = body.count(b"\n", 0, error.start) + 1
+        column = error.start - body.rfind(b"\n", 0, error.start)
+        raise RefusedError(
+            "The file isn't UTF-8.", detail=f"line {line}, column {column}", remedy="Save it as UTF-8."
+        ) from error
+
+
+def _parse(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        message = str(error)
+        place = _PLACE.search(message)
+        lines = text.split("\n")
+        line, column = (int(place[1]), int(place[2])) if place else (len(lines), len(lines[-1]) + 1)
+        raise RefusedError(
+            "The file isn't valid TOML.",
+            detail=f"line {line}, column {column}: {message.partition(' (at ')[0]}",
+            remedy="Repair it by hand.",
+        ) from error
+    except RecursionError as error:
+        raise RefusedError("The file is nested too deeply.", remedy="Repair it by hand.") from error
+
+
+def _lookup(document: dict[str, Any], path: tuple[str, ...]) -> object | Absent:
+    found: object = document
+    for part in path:
+        if not isinstance(found, dict) or part not in found:
+            return ABSENT
+        found = found[part]
+    return found
+
+
+def _check_tables(document: dict[str, Any], path: tuple[str, ...]) -> None:
+    for depth in range(1, len(path)):
+        found = _lookup(document, path[:depth])
+        if isinstance(found, Absent):
+            return
+        if not isinstance(found, dict):
+            raise _unwritable(path, f"`{'.'.join(path[:depth])}` is no table.")
+
+
+def _delete(document: dict[str, Any], path: tuple[str, ...], *, prune: dict[str, Any]) -> None:
+    """Take `path` out, and those tables above it that are empty now and that `prune` doesn't have."""
+    table = _lookup(document, path[:-1])
+    if isinstance(table, dict):
+        table.pop(path[-1], None)
+        if not table and len(path) > 1 and isinstance(_lookup(prune, path[:-1]), Absent):
+            _delete(document, path[:-1], prune=prune)
+
+
+def _checked(data: bytes, changed: str, wanted: dict[str, Any], path: tuple[str, ...]) -> bytes:
+    try:
+        parsed = tomllib.loads(changed)
+    except tomllib.TOMLDecodeError as error:
+        raise _unwritable(path, f"The result would not be TOML: {error}") from error
+    if not _same(parsed, wanted):
+        raise _unwritable(path, "The result would change other keys too.")
+    return (_BOM if data.startswith(_BOM) else b"") + changed.encode("utf-8")
+
+
+def _same(one: object, other: object) -> bool:
+    """Equal with types: true isn't 1, 1 isn't 1.0; not-a-number equals itself; the order of keys is free."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return type(one) is type(other) and (one == other or repr(one) == repr(other))
+
+
+def _unwritable(path: tuple[str, ...], why: str) -> RefusedError:
+    return RefusedError(
+        f"`{'.'.join(path)}` can't be changed in this file.", detail=why, remedy="Change it by hand."
+    )
