@@ -75,6 +75,8 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
 
 def _project_lines(project: Mapping[str, Any]) -> Iterator[str]:
     yield "  " + ", ".join(_counts(project))
+    if project.get("error"):
+        yield f"  failed: {project['error']}"
     if project.get("waiting"):
         yield f"  waiting: {project['waiting']}"
     for problem in project.get("problems") or ():
@@ -88,8 +90,8 @@ def _project_lines(project: Mapping[str, Any]) -> Iterator[str]:
     if project.get("candidates"):
         yield f"  {project['candidates']} found in harnesses wait for you: `agent-bridge review`"
     for watch in project.get("watches") or ():
-        if watch.get("state") not in (None, "ok", "watching", "armed") or watch.get("backend") == "polling":
-            yield f"  watch: {watch.get('path')}: {watch.get('state')} ({watch.get('backend')})"
+        if watch.get("state") == "polled":
+            yield f"  polled, not watched: {watch.get('path')}: {watch.get('reason')}"
 
 
 def _counts(project: Mapping[str, Any]) -> Iterator[str]:

@@ -1,0 +1,178 @@
+"""What every command has in common: exit codes, JSON, help, pipes, crashes, speed of start."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent_bridge import __version__
+
+from .conftest import Program
+
+WRONG = [
+    [],
+    ["frobnicate"],
+    ["--frobnicate"],
+    ["add"],
+    ["add", "one", "two"],
+    ["add", "--tag"],
+    ["add", "x", "--tga", "y"],
+    ["search"],
+    ["search", " "],
+    ["list", "extra"],
+    ["list", "--scope", "everywhere"],
+    ["search", "x", "--limit", "many"],
+    ["status", "--frobnicate"],
+    ["status", "extra"],
+    ["show"],
+]
+
+
+@pytest.mark.parametrize("words", WRONG, ids=" ".join)
+def test_wrong_usage(remembering: Program, words: list[str]) -> None:
+    ran = remembering(*words)
+    assert ran.code == 2
+    assert ran.out == ""
+    assert ran.err.startswith("agent-bridge: ")
+
+
+@pytest.mark.parametrize("words", WRONG, ids=" ".join)
+def test_wrong_usage_as_json(remembering: Program, words: list[str]) -> None:
+    ran = remembering("--json") if not words else remembering(words[0], "--json", *words[1:])
+    assert ran.code == 2
+    assert ran.json["errors"][0]["code"] == "usage"
+
+
+def test_version(program: Program) -> None:
+    assert program("--version").out == f"agent-bridge {__version__}\n"
+    assert program("--version", "--json").json["data"] == {"version": __version__}
+
+
+def test_help_names_every_command(program: Program) -> None:
+    shown = program("--help")
+    assert shown.code == 0
+    for name in ("add", "search", "list", "show", "edit", "rm", "share", "unshare", "init", "plan", "sync"):
+        assert re.search(rf"\b{name}\b", shown.out)
+    assert "--json" in program("list", "-h").out
+
+
+def test_status_without_the_service(program: Program) -> None:
+    ran = program("status")
+    assert ran.code == 3
+    assert "isn't running" in ran.out
+    as_json = program("status", "--json")
+    assert as_json.code == 3
+    assert as_json.json["data"] == {"state": "not running", "projects": []}
+
+
+@pytest.mark.parametrize("words", [["status"], ["--version"], ["status", "--json"]], ids=" ".join)
+def test_fast_commands_import_little(program: Program, words: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "agent_bridge.cli.entry", *words],
+        cwd=program.cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    loaded = {line.rsplit("|", 1)[1].strip() for line in done.stderr.splitlines() if "|" in line}
+    slow = {
+        "typer",
+        "rich",
+        "pydantic",
+        "asyncio",
+        "dataclasses",
+        "subprocess",
+        "yaml",
+        "inspect",
+        "agent_bridge.git",
+    }
+    assert loaded & slow == set()
+
+
+def test_a_reader_that_goes_away(remembering: Program) -> None:
+    for number in range(30):
+        (remembering.cwd / ".memory" / f"fact{number}.md").write_text(f"{number} " + "long " * 2000)
+    process = subprocess.Popen(
+        [*remembering.command, "status", "--memory"],
+        cwd=remembering.cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.read(10)
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait(timeout=30) == 128 + signal.SIGPIPE
+    process.stderr.close()
+
+
+def test_control_c(remembering: Program) -> None:
+    process = subprocess.Popen(
+        [*remembering.command, "add", "-"],
+        cwd=remembering.cwd,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # A test run in a shell's background starts with SIGINT ignored, and hands that down.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    # It reads stdin only after everything is imported: what it has taken from the pipe tells when.
+    assert process.stdin is not None
+    assert process.stderr is not None
+    process.stdin.write(b"x" * 200_000)
+    process.stdin.flush()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=30) == 130
+    assert process.stderr.read() == b""
+    process.stdin.close()
+    process.stderr.close()
+
+
+def test_an_unforeseen_error_is_one_line_and_a_file(
+    program: Program, sealed_home: Path, tmp_path: Path
+) -> None:
+    # A list of projects that isn't even a file can't be foreseen by anybody.
+    broken = {"AGENT_BRIDGE_DEBUG": "", "TMPDIR": str(tmp_path), "PYTHONPATH": str(tmp_path)}
+    (tmp_path / "sitecustomize.py").write_text(
+        "import agent_bridge.projects as projects\ndef broken(*_):\n    raise ZeroDivisionError('boom')\n"
+        "projects.find_project = broken\n"
+    )
+    ran = program("list", env=broken)
+    assert ran.code == 1
+    assert ran.err.splitlines()[0] == "agent-bridge: Something unexpected went wrong: ZeroDivisionError: boom"
+    (written,) = tmp_path.glob("agent-bridge-crash-*.txt")
+    assert str(written) in ran.err
+    assert "Traceback" in written.read_text()
+    as_json = program("list", "--json", env=broken)
+    assert as_json.json["errors"][0]["title"].endswith("ZeroDivisionError: boom")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_script(program: Program, shell: str) -> None:
+    ran = program("--show-completion", shell, env={"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"})
+    assert ran.code == 0
+    assert "_COMPLETE" in ran.out
+
+
+def test_completion_of_ids(remembering: Program) -> None:
+    known = remembering.id_of("The harbour is north")
+    ran = remembering(
+        env={
+            "_AGENT_BRIDGE_COMPLETE": "complete_bash",
+            "COMP_WORDS": f"agent-bridge show {known[:4]}",
+            "COMP_CWORD": "2",
+        }
+    )
+    assert ran.out.split() == [known]
+
+
+def test_a_terminal_without_utf8(remembering: Program) -> None:
+    remembering("add", "Der Hafen läßt 港 warten")
+    ran = remembering("list", env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
+    assert ran.code == 0
+    assert "\\u6e2f" in ran.out

@@ -1,0 +1,73 @@
+"""What `status` makes of the service's document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent_bridge.cli import status as module
+from agent_bridge.daemon.client import NotAnsweringError
+
+DOCUMENT: dict[str, Any] = {
+    "schema": 1,
+    "version": "9.9",
+    "pid": 7,
+    "started_at": "2026-01-01T00:00:00Z",
+    "state": "ok",
+    "reasons": [],
+    "projects": [
+        {
+            "id": "1",
+            "root": "/home/u/p",
+            "facts": {"shared": 3, "private": 1, "withheld": 1},
+            "last_projection": {"at": "2026-01-01T00:01:00Z", "ms": 4.2, "paths": []},
+            "waiting": "rebase",
+            "problems": [{"path": "x.md", "reason": "it is not UTF-8 text", "remedy": "Save it as UTF-8."}],
+            "notices": [{"level": "warning", "code": "secret", "text": "rotate it", "path": None}],
+            "candidates": 2,
+            "left_out": {"/home/u/p/AGENTS.md": ["a", "b"]},
+            "watches": [{"path": "/home/u/p", "backend": "polling", "state": "polled", "reason": "ENOSPC"}],
+        }
+    ],
+    "global": None,
+}
+
+
+@pytest.mark.parametrize(("state", "code"), [("ok", 0), ("degraded", 1), ("starting", 1), ("stopping", 1)])
+def test_the_state_is_the_exit_code(monkeypatch: pytest.MonkeyPatch, state: str, code: int) -> None:
+    monkeypatch.setattr(module, "read_status", lambda: {**DOCUMENT, "state": state})
+    assert module.status().exit_code == code
+
+
+def test_everything_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "read_status", lambda: {**DOCUMENT, "reasons": ["queue overflow"]})
+    result = module.status()
+    assert result.data == {**DOCUMENT, "reasons": ["queue overflow"]}
+    (text,) = result.view
+    assert isinstance(text, str)
+    for told in (
+        "9.9: ok, pid 7",
+        "queue overflow",
+        "/home/u/p",
+        "5 facts (3 shared, 1 private)",
+        "1 withheld because of secrets",
+        "waiting: rebase",
+        "x.md: it is not UTF-8 text. Save it as UTF-8.",
+        "rotate it",
+        "left out of /home/u/p/AGENTS.md for its size: a, b",
+        "agent-bridge review",
+        "ENOSPC",
+    ):
+        assert told in text
+
+
+def test_running_but_not_answering(monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent() -> dict[str, Any]:
+        raise NotAnsweringError("The service is running, not answering.", remedy="Restart it.")
+
+    monkeypatch.setattr(module, "read_status", silent)
+    monkeypatch.setattr(module, "_listed_projects", lambda: ([], ()))
+    result = module.status()
+    assert result.exit_code == 1
+    assert result.data == {"state": "not answering", "projects": []}
