@@ -25,6 +25,7 @@ VERSIONS = [letter * size for letter, size in _SIZES.items()]
 """Whole versions of one file. A torn one is none of them: each is of one letter and of its own length."""
 
 KILLS = 100
+_NO_LOCK = contextlib.nullcontext()
 
 
 def names(directory: Path) -> list[str]:
@@ -166,25 +167,38 @@ def test_no_save_of_an_editor_is_lost(manner: str, saves: int, tmp_path: Path) -
     assert not [name for name in names(tmp_path) if files.is_temporary(name)]
 
 
-def test_two_of_us_never_lose_each_others_lines(tmp_path: Path) -> None:
-    target, keep = tmp_path / "log.md", tmp_path / "keep"
+@pytest.mark.parametrize("lock", [True, False], ids=["with the lock", "without"])
+def test_two_of_us_never_lose_each_others_lines(lock: bool, tmp_path: Path) -> None:
+    """Without the lock one may build on what the other takes back; what falls out then is kept."""
+    target, keep = tmp_path / "work/log.md", tmp_path / "keep"
     lines_each = 100
+
+    def add_line(text: str) -> bool:
+        image = files.read_image(target)
+        try:
+            return files.replace(image, image.data + text.encode(), keep_dir=keep, sync=False)
+        except ConflictError:
+            return False
 
     def add_lines(who: str) -> None:
         for number in range(lines_each):
-            while True:
-                try:
-                    image = files.read_image(target)
-                    files.replace(image, image.data + f"{who} {number}\n".encode(), keep_dir=keep, sync=False)
-                    break
-                except ConflictError:
-                    continue
+            added = False
+            while not added:
+                with files.locked(tmp_path / "lock", timeout=60, purpose="add") if lock else _NO_LOCK:
+                    added = add_line(f"{who} {number}\n")
 
     with child(lambda: add_lines("a")) as first, child(lambda: add_lines("b")) as second:
         assert os.waitpid(first, 0)[1] == 0
         assert os.waitpid(second, 0)[1] == 0
+    wanted = [f"{who} {number}" for who in "ab" for number in range(lines_each)]
     lines = target.read_text().splitlines()
-    assert sorted(lines) == sorted(f"{who} {number}" for who in "ab" for number in range(lines_each))
+    if lock:
+        assert sorted(lines) == sorted(wanted)
+        assert not keep.exists()
+    else:
+        kept = [line for path in keep.glob("*") for line in path.read_text().splitlines()]
+        assert set(wanted) <= {*lines, *kept}
+    assert names(target.parent) == ["log.md"]
 
 
 def test_a_lock_is_freed_by_its_holders_death(tmp_path: Path) -> None:
