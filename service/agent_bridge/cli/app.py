@@ -119,9 +119,15 @@ def _without_command(
 
 
 def _with_json(title: str, function: Verb) -> Callable[..., tuple[Result, bool]]:
-    """`function` as typer takes it: with the option `--json`, and with our errors made a result."""
+    """`function` as typer takes it: with the option `--json`, and with our errors made a result.
+
+    A function that has a parameter `as_json` itself is told.
+    """
+    wants_to_know = "as_json" in inspect.signature(function).parameters
 
     def command(*, as_json: bool, **words: object) -> tuple[Result, bool]:
+        if wants_to_know:
+            words["as_json"] = as_json
         try:
             return function(**words), as_json
         except AgentBridgeError as error:
@@ -132,6 +138,7 @@ def _with_json(title: str, function: Verb) -> Callable[..., tuple[Result, bool]]
     parameters = [
         parameter.replace(annotation=hints[parameter.name], kind=inspect.Parameter.KEYWORD_ONLY)
         for parameter in inspect.signature(function).parameters.values()
+        if parameter.name != "as_json"
     ]
     parameters.append(
         inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=JsonOption)

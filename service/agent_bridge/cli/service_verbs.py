@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from agent_bridge.cli.app import Verbs
+import inspect
+from types import NoneType
+from typing import Annotated, Any, cast
+
+import typer
+
+from agent_bridge.cli.app import JsonOption, Verb, Verbs
+from agent_bridge.cli.log_shown import FollowOption, LinesOption, shown_log
 from agent_bridge.cli.result import Result, info
+from agent_bridge.cli.status import status
+from agent_bridge.config import Settings
 from agent_bridge.daemon import control
-from agent_bridge.errors import EXIT_DONE, EXIT_FAILED, AgentBridgeError
+from agent_bridge.errors import EXIT_DONE, EXIT_FAILED, AgentBridgeError, UsageError
 
 _PANEL = "Service"
 _WORKS = {control.Start.STARTED, control.Start.ALREADY_RUNNING, control.Start.STARTING}
@@ -25,22 +34,17 @@ def register(verbs: Verbs) -> None:
     """Add the commands of this module."""
     verbs.verb("up", panel=_PANEL)(up)
     verbs.verb("down", panel=_PANEL)(down)
+    verbs.verb("logs", panel=_PANEL)(logs)
+    service = Verbs("service", "The service: run it, have it started at login, look at it.")
+    service.verb("run")(_with_setting_flags(_run))
+    service.verb("status")(service_status)
+    service.verb("logs")(logs)
+    verbs.add(service, panel=_PANEL)
 
 
 def up() -> Result:
-    """Start the service in the background, until you log out or stop it."""
-    started = control.up()
-    if started.result not in _WORKS:
-        raise AgentBridgeError(
-            "The service didn't start", path=started.log, remedy="Its log says why: `agent-bridge logs`."
-        )
-    return Result(
-        "up",
-        data={"result": started.result.value, "pid": started.pid, "log": str(started.log)},
-        view=(f"{_UP[started.result]} pid {started.pid}",),
-        messages=(info(f"It logs to {started.log}"),),
-        exit_code=EXIT_FAILED if started.result is control.Start.STARTING else EXIT_DONE,
-    )
+    """Start the service in the background; it isn't started again at the next login."""
+    return _started("up", control.up())
 
 
 def down() -> Result:
@@ -52,3 +56,57 @@ def down() -> Result:
             remedy="Look at it with `agent-bridge status`.",
         )
     return Result("down", data={"result": stopped.value}, view=(_DOWN[stopped],))
+
+
+def logs(*, lines: LinesOption = 100, follow: FollowOption = False, as_json: JsonOption = False) -> Result:
+    """Show the end of the service's log."""
+    if follow and as_json:
+        raise UsageError("--follow shows lines as they come; that is no JSON object.")
+    return shown_log(lines, follow=follow)
+
+
+def service_status() -> Result:
+    """Say how the service is; the same as `agent-bridge status`."""
+    return status()
+
+
+def _run(**flags: object) -> Result:
+    """Be the service, in the foreground, until it is told to stop."""
+    from agent_bridge.daemon.service import run
+
+    return Result("service run", exit_code=run(engines=None, **flags))
+
+
+def _with_setting_flags(function: Verb) -> Verb:
+    """`function` with an option for each setting, so that every interval and limit has one."""
+    parameters = []
+    for name, field in Settings.model_fields.items():
+        if name == "warnings":
+            continue
+        option = typer.Option(f"--{name.replace('_', '-')}", help=field.description)
+        annotation = cast(Any, Annotated)[_option_type(field.annotation), option]
+        parameters.append(
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+        )
+        function.__annotations__[name] = annotation
+    vars(function)["__signature__"] = inspect.Signature(parameters)
+    return function
+
+
+def _option_type(annotation: object) -> object:
+    """The setting's plain type, or none; choices and bounds are checked where all settings are."""
+    return (annotation if isinstance(annotation, type) else str) | NoneType
+
+
+def _started(command: str, started: control.Started) -> Result:
+    if started.result not in _WORKS:
+        raise AgentBridgeError(
+            "The service didn't start", path=started.log, remedy="Its log says why: `agent-bridge logs`."
+        )
+    return Result(
+        command,
+        data={"result": started.result.value, "pid": started.pid, "log": str(started.log)},
+        view=(f"{_UP[started.result]} pid {started.pid}",),
+        messages=(info(f"It logs to {started.log}"),),
+        exit_code=EXIT_FAILED if started.result is control.Start.STARTING else EXIT_DONE,
+    )

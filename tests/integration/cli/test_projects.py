@@ -1,0 +1,172 @@
+"""init, plan, sync, share, unshare, eject, review: by the real program, in a real repository."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .conftest import Program
+
+AGENTS = "# House rules\n\nBe kind.\n"
+
+
+def git(root: Path, *words: str) -> str:
+    return subprocess.run(["git", *words], cwd=root, check=True, capture_output=True, text=True).stdout
+
+
+def tree(root: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+        for path in root.rglob("*")
+        if "objects" not in path.parts
+    }
+
+
+@pytest.fixture
+def repository(program: Program, sealed_home: Path) -> Program:
+    """A repository with a tracked AGENTS.md, and homes of Claude Code and Codex."""
+    (program.cwd / "AGENTS.md").write_text(AGENTS)
+    git(program.cwd, "add", ".")
+    git(program.cwd, "commit", "-qm", "start")
+    (sealed_home / ".claude").mkdir()
+    (sealed_home / ".codex").mkdir()
+    return program
+
+
+@pytest.fixture
+def set_up(repository: Program) -> Program:
+    """The same, after `init`."""
+    done = repository("init", "--yes")
+    assert done.code == 0, done.err
+    return repository
+
+
+@pytest.mark.parametrize(
+    "words", [["plan"], ["init", "--dry-run"], ["plan", "--json"], ["init"], ["init", "--json"]], ids=" ".join
+)
+def test_looking_changes_nothing(repository: Program, words: list[str]) -> None:
+    before = tree(repository.cwd.parent)
+    ran = repository(*words)
+    assert ran.code == (2 if words[0] == "init" and "--dry-run" not in words else 0)
+    assert tree(repository.cwd.parent) == before
+
+
+def test_plan_shows_the_files(repository: Program) -> None:
+    assert str(repository.cwd / ".memory") in repository("plan").out
+    steps = repository("plan", "--json").json["data"]["steps"]
+    assert {"what", "path", "text", "diff"} <= set(steps[0])
+
+
+def test_sync_brings_a_fact_to_its_readers(set_up: Program) -> None:
+    set_up("add", "The harbour is north")
+    assert "harbour" not in (set_up.cwd / "AGENTS.md").read_text()
+    synced = set_up("sync")
+    assert synced.code == 0, synced.err
+    assert f"wrote: {set_up.cwd / 'AGENTS.md'}" in synced.out
+    assert (set_up.cwd / "AGENTS.md").read_text().count("The harbour is north") == 1
+    assert f"in line: {set_up.cwd / 'AGENTS.md'}" in set_up("sync").out
+    targets = set_up("sync", "--to", "codex", "--json").json["data"]["reports"][0]["targets"]
+    assert [target["path"] for target in targets] == [str(set_up.cwd / "AGENTS.md")]
+    assert set_up("sync", "--to", "nobody").code == 2
+
+
+def test_sync_asks_for_init_first(repository: Program) -> None:
+    ran = repository("sync")
+    assert ran.code == 1
+    assert "agent-bridge init" in ran.err
+
+
+def test_sync_waits_for_git(set_up: Program) -> None:
+    set_up("add", "The harbour is north")
+    (set_up.cwd / ".git" / "MERGE_HEAD").write_text(git(set_up.cwd, "rev-parse", "HEAD"))
+    ran = set_up("sync")
+    assert ran.code == 4
+    assert "merge" in ran.err
+    assert (set_up.cwd / "AGENTS.md").read_text() == AGENTS
+
+
+def test_sync_refuses_broken_markers(set_up: Program) -> None:
+    set_up("add", "The harbour is north")
+    set_up("sync")
+    agents = set_up.cwd / "AGENTS.md"
+    agents.write_text(agents.read_text().replace("<!-- agent-bridge:memory:end -->\n", ""))
+    before = agents.read_text()
+    ran = set_up("sync")
+    assert ran.code == 4
+    assert "AGENTS.md" in ran.err
+    assert agents.read_text() == before
+
+
+def test_unshare_of_a_tracked_fact(set_up: Program) -> None:
+    known = set_up.id_of("The harbour is north")
+    set_up("sync")
+    git(set_up.cwd, "add", "-A")
+    git(set_up.cwd, "commit", "-qm", "facts")
+    assert known in git(set_up.cwd, "ls-files")
+    refused = set_up("unshare", known)
+    assert refused.code == 2
+    assert "--yes" in refused.err
+    assert "harbour" in (set_up.cwd / "AGENTS.md").read_text()
+    done = set_up("unshare", known, "--yes")
+    assert done.code == 0, done.err
+    assert "history keeps" in done.err
+    assert "harbour" not in (set_up.cwd / "AGENTS.md").read_text()
+    git(set_up.cwd, "add", "-A")
+    assert known not in git(set_up.cwd, "ls-files")
+    assert set_up("list", "--private").out.startswith(known)
+
+
+def test_share_brings_it_back(set_up: Program) -> None:
+    known = set_up.id_of("The harbour is north", "--private")
+    set_up("sync")
+    assert "harbour" not in (set_up.cwd / "AGENTS.md").read_text()
+    assert set_up("share", known).code == 0
+    assert "harbour" in (set_up.cwd / "AGENTS.md").read_text()
+    git(set_up.cwd, "add", "-A")
+    assert known in git(set_up.cwd, "ls-files")
+
+
+def test_a_global_fact_is_not_shared(set_up: Program) -> None:
+    known = set_up.id_of("For all", "--scope", "global")
+    assert set_up("share", known).code == 2
+
+
+def test_eject_asks_and_undoes(repository: Program, sealed_home: Path) -> None:
+    before = tree(repository.cwd)
+    repository("init", "--yes")
+    repository("add", "The harbour is north")
+    repository("sync")
+    assert repository("eject").code == 2
+    assert str(repository.cwd / "AGENTS.md") in repository("eject", "--dry-run").out
+    assert "harbour" in (repository.cwd / "AGENTS.md").read_text()
+    done = repository("eject", "--yes")
+    assert done.code == 0, done.err
+    after = {path: found for path, found in tree(repository.cwd).items() if not path.startswith(".memory")}
+    assert after == before
+    assert "harbour" in repository("list").out
+    assert repository("eject", "--yes").code == 1
+    assert repository("eject", "--yes", "--all").code == 0
+
+
+def test_review_lists_what_was_written_inside_the_block(set_up: Program) -> None:
+    assert set_up("review").out == ""
+    set_up("add", "The harbour is north")
+    set_up("sync")
+    agents = set_up.cwd / "AGENTS.md"
+    agents.write_text(
+        agents.read_text().replace("The harbour is north", "The harbour is north\n\n- Closed on Sundays")
+    )
+    set_up("sync")
+    found = set_up("review", "--json").json["data"]
+    assert found["count"] == 1
+    assert "Closed on Sundays" in found["candidates"][0]["text"]
+    assert "Closed on Sundays" in set_up("review").out
+
+
+def test_status_lists_the_project(set_up: Program) -> None:
+    ran = set_up("status", "--json")
+    assert ran.code == 3
+    assert ran.json["data"]["projects"] == [{"root": str(set_up.cwd)}]
