@@ -1,0 +1,53 @@
+"""Runs the measurements that are asked for and prints them as a table and as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from lab import Lab
+from measure import ALL, Row
+
+
+def main() -> int:
+    """Measure, print, and write the JSON file where one is asked for."""
+    parser = argparse.ArgumentParser(prog="scripts/bench", description="Measure agent-bridge.")
+    parser.add_argument("program")
+    parser.add_argument(
+        "names", nargs="*", choices=[[], *ALL], default=[], metavar="NAME", help=", ".join(ALL)
+    )
+    parser.add_argument("--quick", action="store_true", help="fewer runs")
+    parser.add_argument("--json", metavar="FILE", help="write all numbers there too")
+    options = parser.parse_args()
+    results: dict[str, list[Row]] = {}
+    for name in options.names or ALL:
+        lab = Lab(options.program)
+        try:
+            results[name] = ALL[name](lab, quick=options.quick)
+        finally:
+            lab.close()
+        for row in results[name]:
+            show(row)
+    if options.json:
+        about = {
+            "python": platform.python_version(),
+            "machine": platform.machine(),
+            "system": platform.release(),
+        }
+        Path(options.json).write_text(json.dumps({"about": about, "figures": results}, indent=1) + "\n")
+    return 0
+
+
+def show(row: Row) -> None:
+    """One line of the table."""
+    figures = [f"{row[key]:>10.2f}" if key in row else " " * 10 for key in ("p50", "p99", "max")]
+    print(f"{row['name']!s:<42}{''.join(figures)}  {row['unit']}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
