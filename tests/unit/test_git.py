@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_bridge import git
+from agent_bridge import git, git_program
 from agent_bridge.git_program import clean_environment
 
 pytestmark = pytest.mark.usefixtures("sealed_home")
@@ -151,6 +151,18 @@ class TestFindCheckout:
             config.write("[broken\n")
         with pytest.raises(git.GitError, match="bad config"):
             git.find_checkout(repo)
+
+
+def test_a_git_that_hangs_is_an_error_after_the_time_limit(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "git"
+    script.write_text("#!/bin/sh\nPATH=/usr/bin:/bin exec sleep 60\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(git_program, "TIMEOUT_S", 0.2)
+    with pytest.raises(git.GitError, match="didn't answer"):
+        git.find_checkout(repo)
 
 
 def test_environment_keeps_the_users_configuration_and_drops_the_rest() -> None:

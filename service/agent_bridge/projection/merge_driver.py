@@ -105,6 +105,14 @@ def driver_command(program: Path, git_version: tuple[int, ...]) -> str:
     )
 
 
+def may_drive(merge_attribute: str) -> bool:
+    """Whether a file may be given to the driver, by its `merge` attribute (`git.attribute`) as it is now.
+
+    `info/attributes` beats every `.gitattributes`: where a project has chosen a way to merge, that stays.
+    """
+    return merge_attribute in ("unspecified", NAME)
+
+
 def attribute_lines(relpaths: Iterable[str]) -> list[str]:
     """Lines for `info/attributes` that give files (from the top of the checkout, with `/`) to the driver.
 

@@ -376,6 +376,19 @@ class TestMain:
         assert "%S %X %Y" in driver_command(program, (2, 44))
         assert "%X" not in driver_command(program, (2, 43, 9))
 
+    @pytest.mark.parametrize(
+        ("line", "may"), [("", True), ("AGENTS.md merge=union", False), ("AGENTS.md -merge", False)]
+    )
+    def test_a_way_to_merge_that_the_project_has_chosen_stays(
+        self, tmp_path: Path, line: str, may: bool
+    ) -> None:
+        run(tmp_path, "init", "-q")
+        (tmp_path / ".gitattributes").write_text(line + "\n")
+        path = tmp_path / "AGENTS.md"
+        assert merge_driver.may_drive(git.attribute(checkout(tmp_path), "merge", [path])[path]) is may
+        git.attributes_file(checkout(tmp_path)).write_text("\n".join(attribute_lines(["AGENTS.md"])))
+        assert merge_driver.may_drive(git.attribute(checkout(tmp_path), "merge", [path])[path])
+
 
 LINES = st.lists(st.sampled_from([b"a", b"b", b"", b"# x", b"c\r"]), max_size=6).map(
     lambda lines: b"".join(line + b"\n" for line in lines)
