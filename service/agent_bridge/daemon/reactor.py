@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_bridge import paths
+from agent_bridge.daemon.describe import describe_watching, reasons_to_poll
 from agent_bridge.daemon.jobs import Jobs, utc
 from agent_bridge.daemon.notify import Notifier
 from agent_bridge.daemon.orders import Order
@@ -26,7 +27,7 @@ from agent_bridge.log import get_logger
 from agent_bridge.projects import Project, load_projects
 from agent_bridge.watch.events import FileEvent, Kind
 from agent_bridge.watch.settle import Settler
-from agent_bridge.watch.watches import Difference, Place, WatchSet, WatchState
+from agent_bridge.watch.watches import Difference, Place, WatchSet
 
 if TYPE_CHECKING:
     from agent_bridge.config import Settings
@@ -247,12 +248,15 @@ class Reactor:
         return True
 
     def _full_check(self) -> None:
+        """The job: what was amiss counts as mended by now, unless it shows again."""
+        for passing in ("missed", "overflow", "watcher"):
+            self._trouble.pop(passing, None)
+        self._watches.retry()
+        self._compare_everything()
+
+    def _compare_everything(self) -> None:
         """Compare and reconcile everything. What no event announced is suspected to have been missed."""
         self._take_waiting_events()
-        self._trouble.pop("missed", None)
-        self._trouble.pop("overflow", None)
-        self._trouble.pop("watcher", None)
-        self._watches.retry()
         found = self._watches.check_roots() | self._watches.compare_all()
         deadline = time.monotonic() + _SUSPECT_SECONDS
         for path in found.unannounced:
@@ -300,18 +304,17 @@ class Reactor:
         self._suspects.clear()
         # Among what was lost may be that a watched directory was replaced.
         self._watches.rebuild()
-        _log.warning("events were lost; comparing everything")
-        self._full_check()
-        self._suspects.clear()
         self._trouble["overflow"] = "The system's event queue overflowed; everything was compared."
+        _log.warning("events were lost; comparing everything")
         self._publish()
+        self._compare_everything()
+        self._suspects.clear()
 
     def _check_clock(self) -> None:
         offset = time.time() - time.monotonic()
         if abs(offset - self._clock_offset) > _CLOCK_JUMP:
             _log.info("the clock jumped; comparing everything", seconds=round(offset - self._clock_offset, 1))
-            self._clock_offset = offset
-            self._full_check()
+            self._compare_everything()
         self._clock_offset = offset
 
     def _run_job(self, name: str) -> None:
@@ -361,37 +364,19 @@ class Reactor:
         self._board.beat()
 
     def _publish(self, state: State | None = None) -> None:
-        reports = self._watches.reports()
-        projects, user = self._supervisor.describe(reports)
-        reasons = [*self._trouble.values(), *self._polling_reasons(), *self._supervisor.reasons()]
+        projects, user = self._supervisor.describe(self._watches.reports())
+        reasons = [*self._trouble.values(), *reasons_to_poll(self._watches), *self._supervisor.reasons()]
         if state is None:
             state = State.STARTING if not self._ready else State.DEGRADED if reasons else State.OK
         document: dict[str, Any] = empty_document(state) | {
             "reasons": reasons,
             "projects": projects,
             "global": user,
-            "watch": {
-                "backend": self._watches.backend,
-                "watches": sum(report.state is WatchState.WATCHED for report in reports),
-                "polled": sum(report.state is WatchState.POLLED for report in reports),
-                "overflows": self._overflows,
-                "rebuilt": self._watches.rebuilt,
-                "missed": self._missed,
-            },
+            "watch": describe_watching(self._watches, overflows=self._overflows, missed=self._missed),
             "jobs": self._jobs.describe(),
             "last_full_check": utc(self._last_full_check),
         }
         self._board.publish(document)
-
-    def _polling_reasons(self) -> list[str]:
-        if self._watches.problem:
-            return [f"{self._watches.problem}."]
-        refused = [
-            report for report in self._watches.reports() if report.reason.startswith("can't be watched")
-        ]
-        if not refused:
-            return []
-        return [f"{len(refused)} directories are polled; {refused[0].path} {refused[0].reason}."]
 
     def _queue_length(self) -> int:
         return self._inbox.qsize() + len(self._settler) + self._in_work

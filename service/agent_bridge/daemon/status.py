@@ -19,7 +19,8 @@ A stable interface: keys are added, never renamed or removed within a schema. Ti
         notices          [{level, code, text, path}]
         candidates       texts found in harnesses that a person should look at (`agent-bridge review`)
         left_out         facts that didn't fit
-        watches          [{path, backend, state, reason}]; state: watched | polled | missing
+        watches          [{path, backend, state, reason}]; state: watching | polled | missing (only of what
+                         must exist: the project's root and its store)
     global           the same for what concerns the user rather than one project, without `root`; or null
     watch            {backend, watches, polled, overflows, rebuilt, missed}: counts since the start
     jobs             [{name, interval_s, last_run, next_run, runs, failures}]

@@ -36,6 +36,7 @@ _REASONS = {200: "OK", 400: "Bad Request", 403: "Forbidden", 404: "Not Found", 4
 class _Client:
     peer: socket.socket
     deadline: float
+    refusal: tuple[int, dict[str, Any]] | None = None
     received: bytes = b""
     answer: memoryview = field(default_factory=lambda: memoryview(b""))
 
@@ -78,7 +79,8 @@ class StatusServer:
             return
         self._wake_write.send(b"!")
         self._thread.join(2.0)
-        self._listener.close()
+        for used in (self._listener, self._wake_read, self._wake_write):
+            used.close()
         try:
             found = self._path.lstat()
         except FileNotFoundError:
@@ -111,14 +113,17 @@ class StatusServer:
             # The client has gone again, or no file descriptor is left for it.
             return
         peer.settimeout(0)
-        client = _Client(peer, time.monotonic() + CLIENT_SECONDS)
-        self._clients[peer] = client
+        if len(self._clients) >= 2 * CLIENTS:
+            peer.close()
+            return
+        # Who is refused is told so when it has asked: an answer before the question would look like a reset.
+        refusal: tuple[int, dict[str, Any]] | None = None
         if not _is_ours(peer):
-            self._answer(client, 403, {"error": "another user's service"})
-        elif len(self._clients) > CLIENTS:
-            self._answer(client, 503, {"error": "too many clients"})
-        else:
-            self._selector.register(peer, selectors.EVENT_READ)
+            refusal = 403, {"error": "another user's service"}
+        elif len(self._clients) >= CLIENTS:
+            refusal = 503, {"error": "too many clients"}
+        self._clients[peer] = _Client(peer, time.monotonic() + CLIENT_SECONDS, refusal)
+        self._selector.register(peer, selectors.EVENT_READ)
 
     def _guarded(self, client: _Client, action: Callable[[_Client], None]) -> None:
         try:
@@ -135,7 +140,7 @@ class StatusServer:
             return
         client.received += part
         if b"\r\n\r\n" in client.received or b"\n\n" in client.received:
-            self._answer(client, *self._respond(client.received))
+            self._answer(client, *(client.refusal or self._respond(client.received)))
         elif len(client.received) > HEADER_LIMIT:
             self._answer(client, 431, {"error": f"a request may have {HEADER_LIMIT} bytes"})
 
@@ -168,10 +173,7 @@ class StatusServer:
         if code == 405:
             head.append("Allow: GET")
         client.answer = memoryview("\r\n".join([*head, "", ""]).encode() + body)
-        if client.peer in self._selector.get_map():
-            self._selector.modify(client.peer, selectors.EVENT_WRITE)
-        else:
-            self._selector.register(client.peer, selectors.EVENT_WRITE)
+        self._selector.modify(client.peer, selectors.EVENT_WRITE)
 
     def _write(self, client: _Client) -> None:
         sent = client.peer.send(client.answer)

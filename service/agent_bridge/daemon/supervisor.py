@@ -13,7 +13,7 @@ from agent_bridge.daemon.status import plain
 from agent_bridge.errors import AgentBridgeError, LockTimeoutError
 from agent_bridge.log import get_logger
 from agent_bridge.projects import Project
-from agent_bridge.watch.watches import Place, WatchReport
+from agent_bridge.watch.watches import Place, WatchReport, WatchState
 
 if TYPE_CHECKING:
     from agent_bridge.config import Settings
@@ -265,8 +265,13 @@ def _describe(unit: Unit, by_place: dict[Path, list[WatchReport]]) -> dict[str, 
             }
             for place in unit.places
             for watch in by_place.get(place.path, ())
+            if watch.state is not WatchState.MISSING or _must_exist(watch.path, unit)
         ],
     }
+
+
+def _must_exist(path: Path, unit: Unit) -> bool:
+    return unit.project is not None and path in (unit.project.root, unit.project.store)
 
 
 def _count(report: Report | None, name: str) -> int:

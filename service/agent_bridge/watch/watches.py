@@ -37,7 +37,7 @@ class Place:
 class WatchState(enum.Enum):
     """How a directory is looked after."""
 
-    WATCHED = "watched"
+    WATCHED = "watching"
     POLLED = "polled"
     MISSING = "missing"
 

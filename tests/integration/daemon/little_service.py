@@ -78,7 +78,7 @@ class Engines:
 
 
 def flags(words: Iterable[str]) -> dict[str, object]:
-    return dict(word.split("=", 1) for word in words)
+    return {name: value for name, _, value in (word.partition("=") for word in words)}
 
 
 if __name__ == "__main__":

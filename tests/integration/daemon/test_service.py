@@ -45,7 +45,7 @@ def test_what_was_saved_while_it_was_down_is_there_when_it_is_ready(
     assert status["schema"] == 1
     assert status["pid"] == service.process.pid
     assert project_of(status, project)["generation"] == 1
-    assert {watch["state"] for watch in status["projects"][0]["watches"]} == {"watched"}
+    assert {watch["state"] for watch in status["projects"][0]["watches"]} == {"watching"}
     assert status["jobs"][0]["name"] == "reconcile"
 
 
