@@ -9,29 +9,26 @@ from __future__ import annotations
 
 import hashlib
 import re
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
-from agent_bridge.memory import frontmatter
-from agent_bridge.memory.frontmatter import FactProblem, Value, lookup
+from agent_bridge.memory import frontmatter, frontmatter_edit
+from agent_bridge.memory.frontmatter import FactProblem, Value, lookup, one_line, uncommented
 from agent_bridge.memory.secrets import find_secrets
 from agent_bridge.memory.similarity import normalise, text_hash
+from agent_bridge.memory.times import iso, timestamp
 
 __all__ = [
     "MAX_BYTES",
     "EmptyFact",
     "Fact",
     "FactProblem",
-    "fact_id_for",
     "new_fact_bytes",
     "order_key",
     "parse_fact",
     "replace_body",
     "set_keys",
-    "slug_for",
-    "timestamp",
 ]
 
 MAX_BYTES = 1024 * 1024
@@ -92,8 +89,8 @@ def parse_fact(path: str, data: bytes) -> Fact:
     parts = frontmatter.split(text)
     keys = frontmatter.read_mapping(text[parts.start : parts.end])
     body = plain_body(text[parts.body :])
-    name = _line(lookup(keys, "name"))
-    description = _line(lookup(keys, "description"))
+    name = one_line(lookup(keys, "name"))
+    description = one_line(lookup(keys, "description"))
     body = body or description
     if not body:
         raise EmptyFact("the file is empty")
@@ -112,12 +109,12 @@ def parse_fact(path: str, data: bytes) -> Fact:
         tags=_tags(lookup(keys, "tags")),
         pinned=_word(lookup(keys, "pinned")) in _TRUE,
         private=is_private(lookup(keys, "private"), kind) or unclosed_private,
-        source=_line(lookup(keys, "source")),
+        source=one_line(lookup(keys, "source")),
         created_at=timestamp(lookup(keys, "created_at", "createdAt")),
         updated_at=max(
             timestamp(lookup(keys, "updated_at", "updatedAt")), timestamp(lookup(keys, "modified"))
         ),
-        origin_session=_line(lookup(keys, "originSessionId", "origin_session_id")),
+        origin_session=one_line(lookup(keys, "originSessionId", "origin_session_id")),
         name=name,
         description=description,
         native=isinstance(metadata, dict) and metadata.get("node_type") == "memory",
@@ -149,79 +146,24 @@ def new_fact_bytes(
     title: str | None = None,
 ) -> bytes:
     """A new fact's file in Claude Code's shape: our keys below `metadata`, where Claude would move them."""
-    lines = ["---", *([f"name: {frontmatter.scalar(title)}"] if title else []), "metadata:"]
+    lines = ["---", *([f"name: {frontmatter_edit.scalar(title)}"] if title else []), "metadata:"]
     values: list[tuple[str, object]] = [("type", type), ("id", fact_id)]
     values += [("tags", tags)] if tags else []
     values += [("pinned", True)] if pinned else []
     values += [("private", True)] if private else []
     values += [("source", source), ("created_at", iso(now))]
-    lines += [f"  {key}: {frontmatter.scalar(value)}" for key, value in values]
+    lines += [f"  {key}: {frontmatter_edit.scalar(value)}" for key, value in values]
     return ("\n".join([*lines, "---", "", plain_body(text)]) + "\n").encode()
 
 
 def set_keys(data: bytes, changes: Mapping[str, object]) -> bytes:
     """The file with these frontmatter keys set (None removes); no other byte changes. Raises FactProblem."""
-    return frontmatter.set_keys(decode(data), changes).encode()
+    return frontmatter_edit.set_keys(decode(data), changes).encode()
 
 
 def replace_body(data: bytes, text: str) -> bytes:
     """The file with another body; frontmatter, line ends, BOM and final newline stay. Raises FactProblem."""
-    return frontmatter.replace_body(decode(data), text).encode()
-
-
-def fact_id_for(text: str, number: int, now: datetime) -> str:
-    """`YYYYMMDD-NNNN-slug-hhhh`: UTC day, number of the day, words, four digits of the text's hash."""
-    return f"{now.astimezone(UTC):%Y%m%d}-{number:04d}-{slug_for(text)}-{text_hash(text)[:4] or '0000'}"
-
-
-_FOLDED = str.maketrans(
-    {"ø": "o", "æ": "ae", "œ": "oe", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i", "ħ": "h"}
-)
-
-
-def slug_for(text: str, length: int = 48) -> str:
-    """Lower-case ASCII words joined by dashes, accents folded; `memory` where nothing is left."""
-    folded = unicodedata.normalize("NFKD", text[:400].casefold().translate(_FOLDED))
-    bare = "".join(char for char in folded if not unicodedata.combining(char))
-    return re.sub(r"[^a-z0-9]+", "-", bare).strip("-")[:length].strip("-") or "memory"
-
-
-def iso(moment: datetime) -> str:
-    """A time as the store writes it: UTC, milliseconds, `Z`. A naive one is taken as UTC."""
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return aware.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-_YAML_TIME = re.compile(
-    r"(\d{4})-(\d\d?)-(\d\d?)(?:[Tt]|[ \t]+)(\d\d?):(\d\d):(\d\d)(\.\d{1,9})?[ \t]*(Z|[+-]\d\d?(?::?\d\d)?)?"
-)
-
-
-def timestamp(value: Value | None) -> str:
-    """A time of any usual spelling as ISO UTC with milliseconds; empty where it is none."""
-    text = _uncommented(value)
-    if not text:
-        return ""
-    try:
-        return iso(datetime.fromisoformat(text))
-    except (ValueError, OverflowError):
-        pass
-    match = _YAML_TIME.fullmatch(text)
-    if match is None:
-        return ""
-    year, month, day, hour, minute, second, fraction, zone = match.groups()
-    sign, hours, minutes = (
-        (zone[0], *re.findall(r"\d\d?", zone[1:]), "0")[:3] if zone and zone != "Z" else "+00"
-    )
-    try:
-        return iso(
-            datetime.fromisoformat(
-                f"{year}-{month:0>2}-{day:0>2}T{hour:0>2}:{minute}:{second}{(fraction or '.0')[:7]:0<7}"
-                f"{sign}{hours:0>2}:{minutes:0>2}"
-            )
-        )
-    except (ValueError, OverflowError):
-        return ""
+    return frontmatter_edit.replace_body(decode(data), text).encode()
 
 
 def decode(data: bytes) -> str:
@@ -255,18 +197,8 @@ def has_conflict(body: str) -> bool:
     return True
 
 
-def _line(value: Value | None) -> str:
-    """A scalar as one line of text; lists and mappings count as nothing."""
-    return " ".join(value.split()) if isinstance(value, str) else ""
-
-
-def _uncommented(value: Value | None) -> str:
-    """A scalar without the comment that Claude Code makes a part of it."""
-    return "" if value is None else _line(value).split(" #", 1)[0].strip()
-
-
 def _word(value: Value | None) -> str:
-    return _uncommented(value).casefold()
+    return uncommented(value).casefold()
 
 
 def is_private(value: Value | None, kind: str) -> bool:
@@ -277,12 +209,12 @@ def is_private(value: Value | None, kind: str) -> bool:
 def _kind(value: Value | None) -> str:
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
-    text = _uncommented(value)[:40]
+    text = uncommented(value)[:40]
     return text.casefold() if text.casefold() in _TYPE_ORDER else text
 
 
 def _id(value: Value | None, path: str) -> str:
-    text = _uncommented(value)
+    text = uncommented(value)
     if text and len(text) <= 200 and not _BAD_ID.search(text):
         return text
     return _BAD_ID.sub("_", path.removesuffix(".md"))
@@ -290,10 +222,10 @@ def _id(value: Value | None, path: str) -> str:
 
 def _tags(value: Value | None) -> tuple[str, ...]:
     if isinstance(value, str):
-        items: list[Value] = list(_uncommented(value).removeprefix("[").removesuffix("]").split(","))
+        items: list[Value] = list(uncommented(value).removeprefix("[").removesuffix("]").split(","))
     else:
         items = value if isinstance(value, list) else []
-    named = (_line(item).strip("\"'") for item in items)
+    named = (one_line(item).strip("\"'") for item in items)
     return tuple(dict.fromkeys(tag for tag in named if tag))
 
 

@@ -1,4 +1,4 @@
-"""Frontmatter of markdown files: find it, read it, and change single keys without touching another byte.
+"""Frontmatter of markdown files: find it and read it.
 
 Pure: text in, values out. Every scalar is read as the text that stands there (`yes`, `007` and
 `2026-01-01` stay text), so nothing depends on YAML's guesses about types; who needs a flag or a time
@@ -30,9 +30,9 @@ MAX_DEPTH = 20
 Value = str | list["Value"] | dict[str, "Value"]
 
 _KEY_LINE = re.compile(r"( *)([A-Za-z_][A-Za-z0-9_-]{0,99}):(?: +(.*))?")
-_LIST_ITEM = re.compile(r"\w[\w./+ -]*")
+LIST_ITEM = re.compile(r"\w[\w./+ -]*")
 _INDICATORS = frozenset("-?:,[]{}#&*!|>'\"%@` ")
-_LINE_END = re.compile(r"\r\n|\r|\n")
+LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 class FactProblem(Exception):  # noqa: N818 - a finding about a file, told and never fatal
@@ -65,14 +65,14 @@ class Parts:
 def split(text: str) -> Parts:
     """Find the frontmatter: a first line `---` up to the next such line; unclosed, it is body text."""
     bom = "\ufeff" if text.startswith("\ufeff") else ""
-    found = _LINE_END.search(text)
+    found = LINE_END.search(text)
     eol = found.group() if found else "\n"
     none = Parts(bom, len(bom), len(bom), len(bom), closed=False, opened=False, eol=eol)
     if found is None or text[len(bom) : found.start()].rstrip(" \t") != "---":
         return none
     start = at = found.end()
     while at < len(text):
-        line_end = _LINE_END.search(text, at)
+        line_end = LINE_END.search(text, at)
         stop, following = (line_end.start(), line_end.end()) if line_end else (len(text), len(text))
         if text.startswith("---", at) and text[at:stop].rstrip(" \t") == "---":
             if at - start > MAX_HEAD:
@@ -96,14 +96,14 @@ def fast_mapping(head: str) -> dict[str, Value] | None:
     block: dict[str, Value] | None = None  # the mapping being filled one level down
     indent = 0
     last = ""  # the key whose value is still open to a block below it
-    for line in _LINE_END.split(head):
+    for line in LINE_END.split(head):
         if not line:
             continue
         match = _KEY_LINE.fullmatch(line)
         if match is None or not line.isprintable():
             return None
         spaces, key, raw = len(match[1]), match[2], (match[3] or "").rstrip(" ")
-        value = _fast_value(raw)
+        value = fast_value(raw)
         if value is None:
             return None
         if spaces == 0:
@@ -123,7 +123,8 @@ def fast_mapping(head: str) -> dict[str, Value] | None:
     return top
 
 
-def _fast_value(raw: str) -> Value | None:
+def fast_value(raw: str) -> Value | None:
+    """A value on one line, read by hand; None where it needs libyaml."""
     if not raw:
         return ""
     first = raw[0]
@@ -145,7 +146,7 @@ def _fast_list(raw: str) -> Value | None:
     if not inner:
         return []
     items = [item.strip(" ") for item in inner.split(",")]
-    return list(items) if all(_LIST_ITEM.fullmatch(item) for item in items) else None
+    return list(items) if all(LIST_ITEM.fullmatch(item) for item in items) else None
 
 
 def load_mapping(head: str) -> dict[str, Value]:
@@ -199,178 +200,6 @@ def _where(error: Exception) -> str:
     return "" if mark is None else f" (line {mark.line + 2})"
 
 
-# --- writing ---------------------------------------------------------------------------------------------
-
-_RESERVED = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
-_ID = re.compile(r"\d{8}-\d{4,9}-[a-z0-9-]*[a-z0-9]")  # no YAML reader takes it for a number or a date
-_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
-
-
-def scalar(value: object) -> str:
-    """A value as YAML on one line: flags, times and plain words bare, lists in brackets, the rest quoted."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_item(str(item)) for item in value) + "]"
-    text = str(value)
-    if _TIMESTAMP.fullmatch(text) or _ID.fullmatch(text):
-        return text
-    bare = text[:1].isalpha() and text == text.strip() and text.isprintable() and _fast_value(text) == text
-    return text if bare and text.lower() not in _RESERVED else _quoted(text)
-
-
-def _item(text: str) -> str:
-    bare = text[:1].isalpha() and text == text.strip() and text.isprintable() and _LIST_ITEM.fullmatch(text)
-    return text if bare and text.lower() not in _RESERVED else _quoted(text)
-
-
-def _quoted(text: str) -> str:
-    return '"' + "".join(_escaped(char) for char in text) + '"'
-
-
-def _escaped(char: str) -> str:
-    if char in '"\\':
-        return "\\" + char
-    if char.isprintable():
-        return char
-    return f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
-
-
-def set_keys(text: str, changes: Mapping[str, object]) -> str:
-    """The text with these keys set (None removes one); every other character stays as it is.
-
-    A key is changed where it stands: at the top level, below `metadata`, or both. A new one goes below
-    `metadata` where there is such a block, else to the end. A text without frontmatter gets one.
-    Raises FactProblem where the result would not read as asked.
-    """
-    parts = split(text)
-    before = read_mapping(text[parts.start : parts.end])
-    lines = _keep_ends(text[parts.start : parts.end])
-    for key, value in changes.items():
-        lines = _set_one(lines, key, value, parts.eol)
-    head = "".join(lines)
-    if parts.closed:
-        result = text[: parts.start] + head + text[parts.end :]
-    elif head:
-        fence = f"---{parts.eol}"
-        result = f"{parts.bom}{fence}{head}{fence}{parts.eol}{text[parts.body :]}"
-    else:
-        return text
-    _verify(before, read_mapping(head), changes)
-    return result
-
-
-def replace_body(text: str, body: str) -> str:
-    """The text with another body: frontmatter, the gap below it, line ends and final newline stay."""
-    parts = split(text)
-    old = text[parts.body :]
-    gap = old[: len(old) - len(old.lstrip("\r\n"))]
-    if parts.closed and not gap:
-        gap = "" if old.strip() else parts.eol
-    tail = old[len(old.rstrip()) :] if old.strip() else parts.eol
-    plain = _LINE_END.sub("\n", body.lstrip("\ufeff")).lstrip("\n").rstrip()
-    new = plain.replace("\n", parts.eol)
-    head = text[: parts.body]
-    if not parts.closed and plain.split("\n", 1)[0].rstrip(" \t") == "---":
-        head, gap = f"{parts.bom}---{parts.eol}---{parts.eol}", parts.eol
-    return head + gap + new + tail
-
-
-def _keep_ends(text: str) -> list[str]:
-    lines, at = [], 0
-    for end in _LINE_END.finditer(text):
-        lines.append(text[at : end.end()])
-        at = end.end()
-    return [*lines, text[at:]] if at < len(text) else lines
-
-
-def _set_one(lines: list[str], key: str, value: object, eol: str) -> list[str]:
-    spans = _places(lines, key)
-    for start, stop, indent in reversed(spans):
-        new = [] if value is None else [f"{indent}{key}: {scalar(value)}{_end_of(lines[start], eol)}"]
-        lines = [*lines[:start], *new, *lines[stop:]]
-    if spans or value is None:
-        return lines
-    at, indent = _room_below_metadata(lines)
-    return [*lines[:at], f"{indent}{key}: {scalar(value)}{eol}", *lines[at:]]
-
-
-def _places(lines: list[str], key: str) -> list[tuple[int, int, str]]:
-    """Where `key` stands: first line, line after its last, indentation; top level and below `metadata`."""
-    found = []
-    parent, inner = "", ""
-    for number, line in enumerate(lines):
-        match = re.match(r"([ ]*)([\"']?)([A-Za-z_][\w-]*)\2[ ]*:(?=[ \t\r\n]|$)", line)
-        if match is None:
-            continue
-        if not match[1]:
-            parent, inner = match[3], ""
-        elif parent == "metadata" and not inner:
-            inner = match[1]
-        level = not match[1] or (parent == "metadata" and match[1] == inner)
-        if level and match[3] == key:
-            found.append((number, _stop(lines, number, len(match[1])), match[1]))
-    return found
-
-
-def _stop(lines: list[str], start: int, indent: int) -> int:
-    """The line after a key's value: what is indented deeper belongs to it, and a list at its own level."""
-    stop = last = start + 1
-    while stop < len(lines):
-        line = lines[stop].rstrip("\r\n")
-        content = line.lstrip(" ")
-        deeper = len(line) - len(content) > indent
-        listed = len(line) - len(content) == indent and (content == "-" or content.startswith("- "))
-        if content and not (deeper or listed):
-            break
-        stop += 1
-        last = stop if content else last
-    return last
-
-
-def _room_below_metadata(lines: list[str]) -> tuple[int, str]:
-    for number, line in enumerate(lines):
-        if re.fullmatch(r"metadata:[ \t]*(?:[ \t]#.*)?", line.rstrip("\r\n")):
-            stop = _stop(lines, number, 0)
-            inner = re.match(r" +(?=[^ \r\n#])", lines[number + 1]) if stop > number + 1 else None
-            return (stop, inner.group()) if inner else (number + 1, "  ")
-    return len(lines), ""
-
-
-def _end_of(line: str, eol: str) -> str:
-    found = _LINE_END.search(line)
-    return found.group() if found else eol
-
-
-def _verify(before: dict[str, Value], after: dict[str, Value], changes: Mapping[str, object]) -> None:
-    """The asked-for keys read as asked, and no other key changed."""
-    for key, value in changes.items():
-        if lookup(after, key) != _as_read(value):
-            raise FactProblem(f"`{key}` can't be set in this frontmatter", "Set it by hand.")
-    if _others(before, changes) != _others(after, changes):
-        raise FactProblem("changing its frontmatter would change other keys", "Change it by hand.")
-
-
-def _as_read(value: object) -> Value | None:
-    if value is None:
-        return None
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (list, tuple)):
-        return [str(item) for item in value]
-    return str(value)
-
-
-def _others(mapping: dict[str, Value], changes: Mapping[str, object]) -> dict[str, Value]:
-    rest = {key: value for key, value in mapping.items() if key not in changes}
-    metadata = rest.get("metadata")
-    if isinstance(metadata, dict):
-        rest["metadata"] = {key: value for key, value in metadata.items() if key not in changes}
-    if not rest.get("metadata", "kept"):
-        del rest["metadata"]
-    return rest
-
-
 def lookup(mapping: Mapping[str, Value], *names: str) -> Value | None:
     """The first of these keys: at the top level, else below `metadata`; None where there is none."""
     for name in names:
@@ -382,3 +211,13 @@ def lookup(mapping: Mapping[str, Value], *names: str) -> Value | None:
             if name in metadata:
                 return metadata[name]
     return None
+
+
+def one_line(value: Value | None) -> str:
+    """A scalar as one line of text; lists and mappings count as nothing."""
+    return " ".join(value.split()) if isinstance(value, str) else ""
+
+
+def uncommented(value: Value | None) -> str:
+    """A scalar without the comment that Claude Code makes a part of it."""
+    return one_line(value).split(" #", 1)[0].strip()

@@ -7,7 +7,6 @@ directory and never overwrites a file that changed meanwhile.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,33 +14,30 @@ from pathlib import Path, PurePosixPath
 
 from agent_bridge import files
 from agent_bridge.errors import ConflictError, DuplicateError, NotFoundError, RefusedError, UsageError
-from agent_bridge.memory import fact_cache, scan, similarity, snapshot
+from agent_bridge.memory import fact_cache, naming, scan, similarity, snapshot
 from agent_bridge.memory.documents import DOCUMENTS, Document
 from agent_bridge.memory.fact import (
     MAX_BYTES,
     Fact,
     FactProblem,
-    fact_id_for,
     is_fact_name,
-    iso,
     new_fact_bytes,
     parse_fact,
     plain_body,
     replace_body,
     set_keys,
-    slug_for,
 )
 from agent_bridge.memory.privacy import PrivacyRecord
 from agent_bridge.memory.scan import Known
 from agent_bridge.memory.secrets import find_secrets
 from agent_bridge.memory.snapshot import Problem, Snapshot
+from agent_bridge.memory.times import iso
 
 __all__ = ["Added", "Document", "Problem", "Similar", "Snapshot", "Store"]
 
 IGNORED = ("MEMORY.md", "index.json")
 """Derived files: what a store's own .gitignore names."""
 
-_ID_HEAD = re.compile(r"(\d{8})-(\d{4,9})-")
 _SHORTEST_PREFIX = 4
 _TRIES = 50
 
@@ -182,9 +178,9 @@ class Store:
             facts = self.scan().facts
             _refuse_duplicate(facts, text)
             self.create()
-            number = _next_number(facts, self.root, moment)
+            number = naming.next_number([*self._entry_names(), *(fact.id for fact in facts)], moment)
             path = self._create_new(
-                lambda attempt: f"entries/{fact_id_for(text, number + attempt, moment)}.md",
+                lambda attempt: f"entries/{naming.fact_id_for(text, number + attempt, moment)}.md",
                 lambda name: content(PurePosixPath(name).stem),
             )
             return self._added(path, facts, private=private)
@@ -200,7 +196,7 @@ class Store:
             data = set_keys(data, {"source": source})
         if private and not parsed.private:
             data = set_keys(data, {"private": True})
-        stem = _safe_stem(name, parsed.body)
+        stem = naming.safe_stem(name, parsed.body)
         with self._locked("take over a fact"):
             facts = self.scan().facts
             _refuse_duplicate(facts, parsed.body)
@@ -332,6 +328,13 @@ class Store:
             return relative
         raise RefusedError("No free name was found for the new fact", path=self.root / name(0))
 
+    def _entry_names(self) -> list[str]:
+        """Names taken in entries/, of files that can't be read as facts too."""
+        try:
+            return os.listdir(self.root / "entries")  # noqa: PTH208 - names are wanted
+        except OSError:
+            return []
+
     def _added(self, path: str, before: Iterable[Fact], *, private: bool) -> Added:
         fact = _at(self.refresh(self.root / path).facts, path)
         if private:
@@ -388,24 +391,3 @@ def _check_text(text: str, data: bytes) -> None:
         raise UsageError(
             f"This text can't be remembered: {problem.reason}.", remedy=problem.remedy
         ) from problem
-
-
-def _next_number(facts: Iterable[Fact], root: Path, now: datetime) -> int:
-    """One more than the highest of the day, of ids and of names of files that can't be read as facts too."""
-    day = f"{now.astimezone(UTC):%Y%m%d}"
-    try:
-        names = [entry.name for entry in (root / "entries").iterdir()]
-    except OSError:
-        names = []
-    heads = (_ID_HEAD.match(text) for text in [*names, *(fact.id for fact in facts)])
-    return max((int(head[2]) for head in heads if head and head[1] == day), default=0) + 1
-
-
-def _safe_stem(name: str, body: str) -> str:
-    """A name below the store without its ending: no hidden parts, no way out, never a derived file's name."""
-    parts = [part for part in PurePosixPath(name.replace("\\", "/")).parts if part not in ("/", "..", ".")]
-    clean = [re.sub(r"[\x00-\x1f\x7f<>\[\]`]", "_", part).lstrip(".") for part in parts[-4:]]
-    stem = "/".join(part for part in clean if part).removesuffix(".md")
-    if f"{stem}.md" in DOCUMENTS or stem.rsplit("/", 1)[-1] in ("", "MEMORY"):
-        return f"{stem.rsplit('/', 1)[-1].lower() or 'memory'}-{slug_for(body, 24)}"
-    return stem

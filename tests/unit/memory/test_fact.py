@@ -1,4 +1,4 @@
-"""Facts: every shape that is found in the wild, marks that fail safe, titles, hooks, ids, order."""
+"""Facts: every shape that is found in the wild, marks that fail safe, titles, hooks, order."""
 
 from __future__ import annotations
 
@@ -13,14 +13,11 @@ from agent_bridge.memory.fact import (
     EmptyFact,
     Fact,
     FactProblem,
-    fact_id_for,
     new_fact_bytes,
     order_key,
     parse_fact,
     replace_body,
     set_keys,
-    slug_for,
-    timestamp,
 )
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, 89_000, tzinfo=UTC)
@@ -200,23 +197,6 @@ def test_the_heading_wins_over_the_name_and_the_description_over_the_sentence() 
     assert (fact.title, fact.hook) == ("H", "d")
 
 
-@pytest.mark.parametrize(("value", "expected"), [
-    ("2026-01-02T03:04:05.678Z", "2026-01-02T03:04:05.678Z"),
-    ("2026-01-02T03:04:05Z # edited", "2026-01-02T03:04:05.000Z"),
-    ("2026-01-02", "2026-01-02T00:00:00.000Z"),
-    ("2026-01-02 03:04:05", "2026-01-02T03:04:05.000Z"),
-    ("2001-12-14t21:59:43.10-05:00", "2001-12-15T02:59:43.100Z"),
-    ("2001-12-14 21:59:43.10 -5", "2001-12-15T02:59:43.100Z"),
-    ("2001-12-14 21:59:43.1234567 +5:30", "2001-12-14T16:29:43.123Z"),
-    ("0001-01-01T00:00:00+10:00", ""),
-    ("2026-13-01", ""),
-    ("yesterday", ""),
-    ("", ""),
-])  # fmt: skip
-def test_times_are_normalised(value: str, expected: str) -> None:
-    assert timestamp(value) == expected
-
-
 def test_the_latest_of_our_and_claudes_time_counts() -> None:
     data = b"---\nupdated_at: 2026-01-01\nmetadata:\n  modified: 2026-02-01T00:00:00.000Z\n---\nx"
     assert parse_fact("x.md", data).updated_at == "2026-02-01T00:00:00.000Z"
@@ -244,25 +224,6 @@ def test_order_of_importance() -> None:
         fact("unknown", type="whatever"),
     ]
     assert sorted([*wanted[5:], *wanted[:5]], key=order_key) == wanted
-
-
-@pytest.mark.parametrize(("text", "slug"), [
-    ("Use port 5000!", "use-port-5000"),
-    ("Größe über Ærø, façade", "grosse-uber-aero-facade"),
-    ("日本語", "memory"),
-    ("", "memory"),
-    ("a" * 60, "a" * 48),
-    ("x " * 60, ("x-" * 24).rstrip("-")),
-])  # fmt: skip
-def test_slugs_fold_accents(text: str, slug: str) -> None:
-    assert slug_for(text) == slug
-
-
-def test_ids_differ_between_branches() -> None:
-    one, other = fact_id_for("Use port 5000", 3, NOW), fact_id_for("Use port 5001", 3, NOW)
-    assert one.startswith("20260304-0003-use-port-5000-")
-    assert one[-4:] != other[-4:]
-    assert fact_id_for("Use  port 5000\n", 3, NOW) == one
 
 
 @given(
