@@ -36,6 +36,6 @@ def parse_document(name: str, data: bytes) -> Document:
             f"it holds a credential ({found[0].kind}) and is shown to no agent",
             "Take it out of the file, and replace it where it is used if Git has seen it.",
         )
-    if is_private(frontmatter.lookup(keys, "private"), "document"):
+    if is_private(frontmatter.lookup(keys, "private", "Private", "PRIVATE"), "document"):
         raise FactProblem("documents are shared and can't be private", "Put private text into a fact.")
     return Document(name, body)

@@ -108,7 +108,7 @@ def parse_fact(path: str, data: bytes) -> Fact:
         type=kind,
         tags=_tags(lookup(keys, "tags")),
         pinned=_word(lookup(keys, "pinned")) in _TRUE,
-        private=is_private(lookup(keys, "private"), kind) or unclosed_private,
+        private=is_private(lookup(keys, "private", "Private", "PRIVATE"), kind) or unclosed_private,
         source=one_line(lookup(keys, "source")),
         created_at=timestamp(lookup(keys, "created_at", "createdAt")),
         updated_at=max(
@@ -118,7 +118,7 @@ def parse_fact(path: str, data: bytes) -> Fact:
         name=name,
         description=description,
         native=isinstance(metadata, dict) and metadata.get("node_type") == "memory",
-        secrets=tuple(dict.fromkeys(secret.kind for secret in find_secrets(text))),
+        secrets=tuple(dict.fromkeys(secret.kind for secret in find_secrets(f"{path}\n{text}"))),
         text_hash=text_hash(body),
         digest=hashlib.sha256(data).hexdigest(),
     )

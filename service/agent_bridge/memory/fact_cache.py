@@ -6,12 +6,14 @@ wrong with it, it is dropped and built again. Entries of files that may have cha
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from agent_bridge import files
+from agent_bridge.errors import AgentBridgeError
 from agent_bridge.memory import secrets
 from agent_bridge.memory.fact import Fact, order_key
 from agent_bridge.memory.scan import Known
@@ -53,7 +55,8 @@ def save(path: Path, root: str, known: dict[str, Known]) -> None:
     data = json.dumps(
         {"header": {**_HEADER, "root": root}, "files": rows}, ensure_ascii=False, separators=(",", ":")
     )
-    files.write_own(path, data.encode("utf-8", "surrogatepass"), sync=False)
+    with contextlib.suppress(AgentBridgeError):  # a full or read-only disk must not keep anybody from reading
+        files.write_own(path, data.encode("utf-8", "surrogatepass"), sync=False)
 
 
 def _known(row: list[Any]) -> Known:

@@ -20,6 +20,7 @@ from agent_bridge.errors import AgentBridgeError
 
 if TYPE_CHECKING:
     from yaml.events import Event
+    from yaml.nodes import Node
 
 MAX_HEAD = 64 * 1024
 """Characters of a frontmatter; a larger one is refused."""
@@ -168,16 +169,34 @@ def load_mapping(head: str) -> dict[str, Value]:
         depth = 0
         for event in yaml.parse(head, Loader=loader):
             depth = _check(event, depth)
-        loaded = yaml.load(head, Loader=loader)  # noqa: S506 - a base loader builds text, lists and mappings only
+        root = yaml.compose(head, Loader=loader)
     except yaml.YAMLError as error:
         raise FactProblem(
             f"its frontmatter is not valid YAML{_where(error)}", "Mend the frontmatter, or quote the value."
         ) from error
-    if loaded is None or loaded == "":
-        return {}
+    loaded = {} if root is None else _built(root)
     if not isinstance(loaded, dict):
         raise FactProblem("its frontmatter is not a list of keys", "Write `key: value` lines, or remove it.")
-    return {str(key): value for key, value in loaded.items()}
+    return loaded
+
+
+def _built(node: Node) -> Value:
+    """A node's value, scalars as text. A key that stands twice could hide a mark: it is refused."""
+    import yaml
+
+    if isinstance(node.value, str):
+        return node.value
+    if isinstance(node, yaml.SequenceNode):
+        return [_built(item) for item in node.value]
+    found: dict[str, Value] = {}
+    for key_node, value_node in node.value:
+        key = _built(key_node)
+        if not isinstance(key, str):
+            raise FactProblem("its frontmatter has a list or a block as a key", "Use words as keys.")
+        if key in found:
+            raise FactProblem(f"its frontmatter has the key {one_line(key)[:40]} twice", "Leave one of them.")
+        found[key] = _built(value_node)
+    return found
 
 
 def _check(event: Event, depth: int) -> int:

@@ -78,19 +78,26 @@ class PrivacyRecord:
         self._read = Judgements()
         self._unwritten = Judgements()
 
+    @property
+    def pending(self) -> bool:
+        """Whether something was learnt that the file doesn't hold yet."""
+        return self._unwritten != Judgements()
+
     def current(self) -> Judgements:
         """The judgements as they stand now; reads the file only where it changed."""
         signature = _signature(self.path)
         if signature != self._signature:
             self._read = _load(self.path)
             self._signature = signature
-        return self._read | self._unwritten if self._unwritten != Judgements() else self._read
+        return self._read | self._unwritten if self.pending else self._read
 
     def add(self, facts: Iterable[Fact]) -> Judgements:
-        """Remember these facts as private. Raises LockTimeoutError, AgentBridgeError."""
-        new = self._unwritten.with_facts(facts)
+        """Remember these facts as private; in memory where the file can't be written, until it can.
+
+        Raises AgentBridgeError (LockTimeoutError) then: what is private holds in this process all the same.
+        """
+        new = self._unwritten = self._unwritten.with_facts(facts)
         if not self.path.parent.is_dir():
-            self._unwritten = new
             return self.current()
         with files.locked(self._lock, timeout=LOCK_TIMEOUT_S, purpose="remember what is private"):
             now = self.current() | new

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from io import FileIO
+from pathlib import Path
 
 from agent_bridge.memory.documents import DOCUMENTS, Document, parse_document
 from agent_bridge.memory.fact import (
@@ -170,6 +171,16 @@ def read(root: str, path: str, real: str | None, before: Known | None) -> Known 
         return Known(signature, problem=Problem(_shown(path), error.reason, error.remedy), racy=True)
     except OSError as error:
         return Known(signature, problem=_unreadable(path, error), racy=True)
+
+
+def is_plain(path: Path) -> bool:
+    """Whether a regular file, or nothing, is at `path`: what may be read without a walk."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
 
 
 def _parsed(path: str, data: bytes, known: Known) -> Known:

@@ -13,7 +13,14 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
 from agent_bridge import files
-from agent_bridge.errors import ConflictError, DuplicateError, NotFoundError, RefusedError, UsageError
+from agent_bridge.errors import (
+    AgentBridgeError,
+    ConflictError,
+    DuplicateError,
+    NotFoundError,
+    RefusedError,
+    UsageError,
+)
 from agent_bridge.memory import fact_cache, naming, scan, similarity, snapshot
 from agent_bridge.memory.documents import DOCUMENTS, Document
 from agent_bridge.memory.fact import (
@@ -27,11 +34,12 @@ from agent_bridge.memory.fact import (
     replace_body,
     set_keys,
 )
-from agent_bridge.memory.privacy import PrivacyRecord
+from agent_bridge.memory.privacy import Judgements, PrivacyRecord
 from agent_bridge.memory.scan import Known
 from agent_bridge.memory.secrets import find_secrets
 from agent_bridge.memory.snapshot import Problem, Snapshot
 from agent_bridge.memory.times import iso
+from agent_bridge.paths import ensure_private_dir
 
 __all__ = ["Added", "Document", "Problem", "Similar", "Snapshot", "Store"]
 
@@ -111,13 +119,16 @@ class Store:
         full = Path(os.path.realpath(path.parent)) / path.name
         relative = PurePosixPath(os.path.relpath(full, root)).as_posix()
         hidden = any(part.startswith(".") for part in relative.split("/"))
-        if self._known is None or hidden or not is_fact_name(path.name) or full.is_symlink():
+        deep = relative.count("/") > scan.MAX_DEPTH
+        if self._known is None or hidden or deep or not is_fact_name(path.name) or not scan.is_plain(full):
             return self.scan()
         now = dict(self._known)
-        one = scan.read(root, relative, None, now.pop(relative, None))
+        before = now.pop(relative, None)
+        one = scan.read(root, relative, None, before)
         if one is not None:
             now[relative] = one
-        return self._settle(now, self._listing_problems, unchanged=False)
+        same = one is before or (one is not None and before is not None and one.says_the_same(before))
+        return self._settle(now, self._listing_problems, unchanged=same)
 
     def find(self, key: str) -> Fact:
         """The fact with this id or path (with or without .md), or the only one whose id begins so.
@@ -134,6 +145,8 @@ class Store:
 
     def create(self) -> None:
         """Make the store's directories and its .gitignore, where they are missing."""
+        if self.scope == "global":
+            ensure_private_dir(self.root)
         (self.root / "entries").mkdir(parents=True, exist_ok=True)
         image = files.read_image(self.root / ".gitignore", within=self.root)
         present = image.data.decode("utf-8", "replace").splitlines()
@@ -252,7 +265,14 @@ class Store:
             if fact.private:
                 fact = self._rewrite(fact, lambda data: set_keys(data, {"private": False}))
             self._privacy.release(fact)
-            return _at(self.scan().facts, fact.path)
+            fact = _at(self.scan().facts, fact.path)
+            if fact.private:
+                raise RefusedError(
+                    "Another line of this fact's file still says that it is private",
+                    path=self.root / fact.path,
+                    remedy="Remove that line by hand.",
+                )
+            return fact
 
     def unshare(self, key: str) -> Fact:
         """Judge a fact private, in its file and in the record. Git is not touched."""
@@ -277,7 +297,8 @@ class Store:
         self._known = now
         judged = self._privacy.current()
         last = self._snapshot
-        if last is not None and unchanged and judged == self._judged and problems == self._listing_problems:
+        same = unchanged and judged == self._judged and problems == self._listing_problems
+        if last is not None and same and not self._privacy.pending:
             return last
         self._listing_problems = problems
         ranked = [
@@ -285,8 +306,9 @@ class Store:
         ]
         secret = [fact for _, fact in ranked if fact.private or fact.secrets or judged.hold(fact)]
         unheld = [fact for fact in secret if not judged.fully_hold(fact)]
-        if unheld and not judged.all_private:
-            judged = self._privacy.add(unheld)
+        found = [*problems, *(one.problem for one in now.values() if one.problem is not None)]
+        if (unheld or self._privacy.pending) and not judged.all_private:
+            judged = self._remember(unheld, found)
             # What is private by its text makes twins private, which the new judgements know of only now.
             secret = [fact for _, fact in ranked if fact.private or judged.hold(fact)]
         self._judged = judged
@@ -295,7 +317,6 @@ class Store:
             for name in DOCUMENTS
             if (one := now.get(name)) is not None and one.document is not None
         )
-        found = [*problems, *(one.problem for one in now.values() if one.problem is not None)]
         if judged.all_private:
             found.append(
                 Problem(
@@ -306,6 +327,15 @@ class Store:
             )
         self._snapshot = snapshot.build(ranked, documents, found, frozenset(fact.path for fact in secret))
         return self._snapshot
+
+    def _remember(self, private: list[Fact], problems: list[Problem]) -> Judgements:
+        """Record these as private; a record that can't be written is told, and tried again next time."""
+        try:
+            return self._privacy.add(private)
+        except AgentBridgeError as error:
+            remedy = "Mend that: until then private facts stay private by this process alone."
+            problems.append(Problem(str(self._privacy.path), f"it can't be written: {error.title}", remedy))
+            return self._privacy.current()
 
     def _similar(self, facts: Iterable[Fact], text: str, but: str = "") -> list[Similar]:
         by_id = {fact.id: fact for fact in facts if fact.id != but}

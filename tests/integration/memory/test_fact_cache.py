@@ -95,6 +95,11 @@ def test_the_cache_of_another_place_or_version_is_not_used(
         assert len(parsed) == 100
 
 
+def test_a_cache_that_cannot_be_written_keeps_nobody_from_reading(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "state" / "cache").write_text("in the way")
+    assert len(Store(root, state=tmp_path / "state").scan().facts) == 100
+
+
 def test_reading_makes_no_cache_where_there_is_no_state(root: Path, tmp_path: Path) -> None:
     Store(root, state=tmp_path / "none").scan()
     assert not (tmp_path / "none").exists()

@@ -234,6 +234,21 @@ def test_refresh_reads_one_file_and_a_scan_the_rest(root: Path, store: Store) ->
     assert _paths(store.scan()) == ["entries/b.md"]
 
 
+def test_refresh_of_a_file_that_says_the_same_is_the_same_object(root: Path, store: Store) -> None:
+    (root / "a.md").write_text("a")
+    first = store.scan()
+    (root / "a.md").touch()
+    assert store.refresh(root / "a.md") is first
+    assert store.refresh(root / "none.md") is first
+
+
+def test_refresh_opens_no_fifo(root: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.scan()
+    os.mkfifo(root / "x.md")
+    monkeypatch.delattr("agent_bridge.memory.scan.os.open")
+    assert "a FIFO" in store.refresh(root / "x.md").problems[0].reason
+
+
 @pytest.mark.parametrize("name", ["../outside.md", ".hidden/x.md", "MEMORY.md", "link.md"])
 def test_refresh_reads_nothing_that_a_scan_would_not(root: Path, store: Store, name: str) -> None:
     store.scan()

@@ -224,6 +224,36 @@ def test_a_broken_record_shares_nothing_and_says_so(store: Store) -> None:
     assert any("record of private facts" in problem.reason for problem in found.problems)
 
 
+def test_a_record_that_cannot_be_written_is_told_and_written_later(store: Store) -> None:
+    store.create()
+    (store.root / "a.md").write_text("---\nprivate: true\n---\nText.")
+    store.state.mkdir(exist_ok=True)
+    (store.state / "privacy.lock").mkdir()  # nobody can lock it
+    for _ in range(2):
+        found = store.scan()
+        assert [fact.path for fact in found.private] == ["a.md"]
+        assert any("can't be written" in problem.reason for problem in found.problems)
+    (store.root / "a.md").write_text("Text.")
+    assert store.scan().shared == ()
+    (store.state / "privacy.lock").rmdir()
+    assert store.scan().problems == ()
+    assert [fact.path for fact in Store(store.root, state=store.state).scan().private] == ["a.md"]
+
+
+def test_what_another_line_keeps_private_is_not_shared(store: Store) -> None:
+    store.create()
+    (store.root / "a.md").write_text("---\nPrivate: true\nmetadata:\n  type: user\n---\nText.")
+    with pytest.raises(RefusedError, match="still says"):
+        store.share("a")
+    assert [fact.path for fact in store.scan().private] == ["a.md"]
+
+
+def test_the_global_store_is_for_its_owner_alone(tmp_path: Path) -> None:
+    store = Store(tmp_path / "data" / "memory", scope="global", state=tmp_path / "state")
+    store.add("Text.")
+    assert store.root.stat().st_mode & 0o777 == 0o700
+
+
 # --- taking over
 
 

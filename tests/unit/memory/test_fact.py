@@ -115,6 +115,7 @@ def test_decisions_have_their_type() -> None:
     ("metadata:\n  type: 'user # me'", True),
     ("type: user\nprivate: false", False),
     ("type: user\nprivate: maybe", True),
+    ("Private: true", True),
     ("type: project", False),
     ("a: b", False),
 ])  # fmt: skip

@@ -124,6 +124,10 @@ BOMB = "a: &a [x, x, x]\n" + "".join(
     ("a: " + "[" * 60_000, "nested|not valid YAML"),
     ("a: [b\n", "not valid YAML"),
     ("a: b: c\n", "line 2"),
+    ("private: true\nprivate: false\n", "twice"),
+    ("metadata:\n  private: true\n  private: false\n", "twice"),
+    ("[a]: b\n", "as a key"),
+    ("a: b\n...\nc: d\n", "not valid YAML"),
     ("just prose\n", "not a list of keys"),
     ("a: [" + "x, " * 30_000 + "x]\nb: {}\n", "larger than"),
 ])  # fmt: skip
