@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_bridge import git, git_program
-from agent_bridge.git_program import clean_environment
+from agent_bridge import git
+from agent_bridge.git import program
+from agent_bridge.git.program import clean_environment
 
 pytestmark = pytest.mark.usefixtures("sealed_home")
 
@@ -160,7 +161,7 @@ def test_a_git_that_hangs_is_an_error_after_the_time_limit(
     script.write_text("#!/bin/sh\nPATH=/usr/bin:/bin exec sleep 60\n")
     script.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(git_program, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr(program, "TIMEOUT_S", 0.2)
     with pytest.raises(git.GitError, match="didn't answer"):
         git.find_checkout(repo)
 

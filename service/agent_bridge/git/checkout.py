@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_bridge.errors import AgentBridgeError
-from agent_bridge.git_program import GitError, GitMissingError, ask_git, failure, run_git
+from agent_bridge.git.program import GitError, GitMissingError, ask_git, failure, run_git
 
 STALE_LOCK_S = 600.0
 """An `index.lock` this old is told to the user; it is never removed by us."""

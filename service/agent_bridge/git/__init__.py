@@ -1,6 +1,6 @@
 """What Git knows and is doing, asked from the `git` program without disturbing it.
 
-This is the face of the room: `git_checkout` says where a path lies, `git_program` starts the program. Names
+This is the face of the room: `checkout` says where a path lies, `program` starts the program. Names
 travel as bytes between NULs.
 """
 
@@ -11,19 +11,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_bridge.git_checkout import Checkout as Checkout
-from agent_bridge.git_checkout import activity as activity
-from agent_bridge.git_checkout import attributes_file as attributes_file
-from agent_bridge.git_checkout import exclude_file as exclude_file
-from agent_bridge.git_checkout import find_checkout as find_checkout
-from agent_bridge.git_checkout import stale_lock as stale_lock
-from agent_bridge.git_checkout import version as version
-from agent_bridge.git_checkout import why_no_checkout as why_no_checkout
-from agent_bridge.git_checkout import worktrees as worktrees
-from agent_bridge.git_program import GitError as GitError
-from agent_bridge.git_program import GitMissingError as GitMissingError
-from agent_bridge.git_program import GitRefusedError as GitRefusedError
-from agent_bridge.git_program import ask_git, failure, run_git
+from agent_bridge.git.checkout import Checkout as Checkout
+from agent_bridge.git.checkout import activity as activity
+from agent_bridge.git.checkout import attributes_file as attributes_file
+from agent_bridge.git.checkout import exclude_file as exclude_file
+from agent_bridge.git.checkout import find_checkout as find_checkout
+from agent_bridge.git.checkout import stale_lock as stale_lock
+from agent_bridge.git.checkout import version as version
+from agent_bridge.git.checkout import why_no_checkout as why_no_checkout
+from agent_bridge.git.checkout import worktrees as worktrees
+from agent_bridge.git.program import GitError as GitError
+from agent_bridge.git.program import GitMissingError as GitMissingError
+from agent_bridge.git.program import GitRefusedError as GitRefusedError
+from agent_bridge.git.program import ask_git, failure, run_git
 
 _PATHS_A_CALL = 500
 
