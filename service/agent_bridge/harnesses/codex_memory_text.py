@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 MOST_DIRECTORIES = 32
 """Working directories taken from one item."""
@@ -198,7 +199,8 @@ def _learnings(lines: list[str], scope: Directories, lookup: Lookup) -> Iterator
     """The `learnings:` of an index topic, where it is known to which directory the topic belongs."""
     for raw in _list_items(lines):
         named = _few(_cwds(raw) or scope or _by_thread(raw, lookup))
-        topic = raw.partition(":")[0].strip()
+        first = raw.partition("\n")[0]
+        topic = "" if "rollout_summaries/" in first else first.partition(":")[0].strip()
         for line in raw.splitlines()[1:]:
             match = _BULLET.match(line)
             if named and match and match[2].lower().startswith("learnings:"):
@@ -246,7 +248,7 @@ def _directories_of(head: dict[str, str], text: str, lookup: Lookup) -> Director
 def _cwds(text: str) -> Directories:
     """The directories behind each `cwd=`: one whole path, blanks and all, or every path among words."""
     found: dict[str, None] = {}
-    for match in _CWD.finditer(text):
+    for match in islice(_CWD.finditer(text), MOST_DIRECTORIES):
         value = _CWD_ENDS.split(text[match.end() : match.end() + 4096], maxsplit=1)[0].strip().rstrip(").")
         for path in _paths(value) if _SEVERAL.search(value) else _whole_path(value):
             found[path] = None
