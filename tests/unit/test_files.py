@@ -229,6 +229,17 @@ def test_what_changed_since_reading_is_not_overwritten(
     assert not leftovers(tmp_path)
 
 
+def test_a_directory_that_vanishes_is_a_change(target: Path, keep: Path, tmp_path: Path) -> None:
+    (tmp_path / "dir").mkdir()
+    moved = target.rename(tmp_path / "dir/AGENTS.md")
+    image = files.read_image(moved)
+    (tmp_path / "dir").rename(tmp_path / "away")
+    with pytest.raises(ConflictError):
+        files.replace(image, b"ours", keep_dir=keep)
+    assert (tmp_path / "away/AGENTS.md").read_bytes() == ORIGINAL
+    assert not (tmp_path / "dir").exists()
+
+
 def test_a_read_only_file_is_the_users_word(target: Path, keep: Path) -> None:
     target.chmod(0o444)
     with pytest.raises(RefusedError, match="read-only"):

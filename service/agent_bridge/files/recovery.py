@@ -47,8 +47,10 @@ def recover(keep_dir: Path, directories: Iterable[Path]) -> list[str]:
 def _recover_one(aside: Path, keep_dir: Path) -> list[str]:
     if aside.is_symlink():
         return []  # we never make one
-    data = read_image(aside).data
-    marks = marks_of(aside.name)
+    image = read_image(aside)
+    if not image.existed:
+        return []
+    data, marks = image.data, marks_of(aside.name)
     if marks is None or mark(data) == marks.after:
         aside.unlink()  # our own bytes, whole or not, that never got their name
         return []

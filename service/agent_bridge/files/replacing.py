@@ -16,6 +16,7 @@ import errno
 import os
 import stat
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from agent_bridge.errors import ConflictError, RefusedError
@@ -39,7 +40,7 @@ def replace(image: FileImage, data: bytes, *, mode: int = 0o644, keep_dir: Path,
     """
     if image.existed and image.data == data:
         return False
-    with writing(image.path):
+    with _vanishing(image.path):
         if not image.existed:
             _create(image, data, mode=mode, sync=sync)
             return True
@@ -64,7 +65,7 @@ def delete(image: FileImage, *, keep_dir: Path | None = None) -> bool:
         return False
     if image.path.is_symlink():
         raise RefusedError("This is a symlink, and what it leads to isn't ours to remove", path=image.path)
-    with writing(image.path):
+    with _vanishing(image.path):
         _check_unchanged(image)
         aside = swap_name(image.real, image.data, None)
         image.real.rename(aside)
@@ -160,12 +161,12 @@ def _swap(image: FileImage, data: bytes, info: os.stat_result, keep_dir: Path, *
 
 def _exchange(aside: Path, image: FileImage) -> bool:
     """Swap the two; False if the system can't, and the target was replaced instead."""
+    _check_unchanged(image)  # making the new bytes durable took long: spare others a swap that is taken back
     try:
         if kernel.exchange(aside, image.real):
             return True
     except FileNotFoundError:
         raise conflict(image.path) from None
-    _check_unchanged(image)
     aside.replace(image.real)
     return False
 
@@ -216,6 +217,16 @@ def _wait_for_rest(aside: Path) -> None:
 
 
 # Whether it may be
+
+
+@contextlib.contextmanager
+def _vanishing(path: Path) -> Iterator[None]:
+    """As `writing`, where a file or directory that goes away under our hands is a change like any other."""
+    with writing(path):
+        try:
+            yield
+        except FileNotFoundError:
+            raise conflict(path) from None
 
 
 def _check_unchanged(image: FileImage) -> None:
