@@ -124,8 +124,8 @@ def status_socket(env: Mapping[str, str] | None = None) -> Path:
 def ensure_private_dir(path: Path) -> Path:
     """Make `path` a directory that only this user may enter (0700), and return it.
 
-    Missing parents are made too, and a symlink of the user's own is followed. Raises RefusedError if it is a symlink in a shared place,
-    no directory, or somebody else's.
+    Missing parents are made too, and a symlink of the user's own is followed. Raises RefusedError if it is a
+    symlink in a shared place, no directory, or somebody else's.
     """
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
