@@ -7,6 +7,7 @@ item of the store's rendering or of a block that we wrote in a commit nearby; th
 from __future__ import annotations
 
 import re
+import shlex
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -151,15 +152,18 @@ def restored_by_stash(
 
 def stash_hint(checkout: git.Checkout, relpath: str, current: bytes) -> str | None:
     """What to tell of a stash that will clash with the file as it now is, or None."""
-    held = [(s, git.stash_holds(checkout, s, relpath)) for s in git.stashes(checkout)]
-    clashing = [stash for stash, data in held if data is not None and _holds_our_block(data)]
-    head = git.show(checkout, "HEAD", relpath) if clashing else None
+    stashes = git.stashes(checkout)
+    head = git.show(checkout, "HEAD", relpath) if stashes else None
     if head is None or _lf(current) == _lf(head):
         return None
-    return (
-        f"{clashing[0].name} holds an older version of {checkout.root / relpath}. Before `git stash pop`, "
-        f"run `git checkout -- {relpath}`; the block is written again afterwards."
-    )
+    for stash in stashes:
+        held = git.stash_holds(checkout, stash, relpath)
+        if held is not None and _holds_our_block(held):
+            return (
+                f"{stash.name} holds an older version of {checkout.root / relpath}. Before `git stash pop`, "
+                f"run `git checkout -- {shlex.quote(relpath)}`; the block is written again afterwards."
+            )
+    return None
 
 
 def committed_versions(checkout: git.Checkout, relpath: str) -> tuple[bytes, ...]:

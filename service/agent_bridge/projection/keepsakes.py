@@ -1,0 +1,70 @@
+"""Copies of facts that Git was told to ignore, because Git overwrites an ignored file without asking.
+
+A merge, pull or checkout that brings a file of the same name replaces an ignored one silently (gitignore(5)
+and git-checkout(1), `--overwrite-ignore`). The copy then is the only place where the user's text still is.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_bridge import files
+
+LIMIT = 1024 * 1024
+"""Bytes; a larger file is no fact."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overwritten:
+    """A fact that Git replaced: its path, and the bytes that it had before."""
+
+    path: Path
+    data: bytes
+
+
+def look_after(store: Path, tracked: set[Path], place: Path, keep: Callable[[Overwritten], None]) -> int:
+    """Copy each untracked fact of `store` to `place`; hand those that Git has replaced since to `keep`.
+
+    `tracked`: the paths below `store` in the index. A copy is dropped when `keep` returns, and with a fact
+    that its owner committed or deleted. A pass without changes only compares sizes and times.
+    Returns how many facts were handed over.
+    """
+    handed = 0
+    for name in list(_facts(place)):
+        path, copy = store / name, place / name
+        if path in tracked or not path.is_file():
+            data = copy.read_bytes()
+            if path in tracked and path.is_file() and files.read_image(path).data != data:
+                keep(Overwritten(path, data))
+                handed += 1
+            copy.unlink()
+    for name in _facts(store):
+        if store / name not in tracked:
+            _copy(store / name, place / name)
+    return handed
+
+
+def _copy(path: Path, copy: Path) -> None:
+    try:
+        seen = path.lstat()
+        if not stat.S_ISREG(seen.st_mode) or seen.st_size > LIMIT:
+            return
+        stamp = (seen.st_mtime_ns, seen.st_size)
+        if copy.exists() and (copy.stat().st_mtime_ns, copy.stat().st_size) == stamp:
+            return
+        data = path.read_bytes()
+    except OSError:  # gone meanwhile, or unreadable: the store's scan tells of that
+        return
+    files.write_own(copy, data, sync=False)
+    os.utime(copy, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+
+
+def _facts(top: Path) -> Iterator[Path]:
+    for directory, _, names in os.walk(top):
+        for name in names:
+            if name.endswith(".md") and not name.startswith(".") and name != "MEMORY.md":
+                yield Path(directory, name).relative_to(top)
