@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, cast
 
 from agent_bridge.cli.result import Json, Message, info, warning
 from agent_bridge.daemon.status import plain
+from agent_bridge.harnesses.base import Notice
 from agent_bridge.projection.engine import Report
 from agent_bridge.projection.preview import Preview
 from agent_bridge.projection.targets import Target
+
+_REFUSALS = {"markers", "name-taken", "refused", "conflict"}
+"""Notices about a file that a person has to look at before it can be brought in line."""
 
 
 def preview_json(would: Preview) -> dict[str, Any]:
@@ -37,7 +42,7 @@ def preview_text(would: Preview) -> str:
             f"From Codex's memories: {counts.get('project', 0)} for this project, {counts.get('global', 0)} "
             f"for all projects, {counts.get('held', 0)} held for other projects until their `init`."
         )
-    parts += [f"{notice.level}: {notice.text}" for notice in would.notices]
+    parts += [f"{notice.level}: {_told(notice).text}" for notice in would.notices]
     return "\n".join(parts)
 
 
@@ -47,24 +52,28 @@ def report_json(report: Report) -> dict[str, Json]:
 
 
 def targets_json(targets: Iterable[Target], report: Report) -> list[Json]:
-    """The files that carry the memory: who reads them, and whether this pass wrote them."""
+    """The files that carry the memory: who reads them, and `wrote`, `in line`, `waits` or `refused`."""
     return [
-        {"path": str(target.path), "readers": list(target.readers), "wrote": target.path in report.wrote}
+        {"path": str(target.path), "readers": list(target.readers), "state": _state(target, report)}
         for target in targets
     ]
 
 
 def targets_text(targets: Iterable[Target], report: Report) -> list[str]:
     """The same, a line each."""
-    words = {True: "wrote", False: "in line"}
-    return [f"{words[one.path in report.wrote]}: {one.path} ({', '.join(one.readers)})" for one in targets]
+    return [f"{_state(one, report)}: {one.path} ({', '.join(one.readers)})" for one in targets]
+
+
+def is_undone(report: Report) -> bool:
+    """Whether a file waits for Git, or for a person who has to look at it."""
+    return bool(report.waiting) or bool(_refused(report))
 
 
 def report_messages(report: Report) -> tuple[Message, ...]:
     """What a person should know after a pass."""
     messages = [warning(f"{report.waiting}; it is done when Git is through")] if report.waiting else []
     messages += [warning(f"{one.path}: {one.reason}. {one.remedy}") for one in report.problems]
-    messages += [(info if notice.level == "info" else warning)(notice.text) for notice in report.notices]
+    messages += [_told(notice) for notice in report.notices]
     messages += [
         warning(
             f"{path} has no room for {len(ids)} facts: {', '.join(ids[:5])}{', …' if len(ids) > 5 else ''}"
@@ -74,6 +83,23 @@ def report_messages(report: Report) -> tuple[Message, ...]:
     if report.candidates:
         messages.append(info(f"{report.candidates} texts wait for you: `agent-bridge review`"))
     return tuple(messages)
+
+
+def _state(target: Target, report: Report) -> str:
+    if target.path in report.wrote:
+        return "wrote"
+    if target.path in _refused(report):
+        return "refused"
+    return "waits" if report.waiting and target.tracked else "in line"
+
+
+def _refused(report: Report) -> set[Path | None]:
+    return {notice.path for notice in report.notices if notice.code in _REFUSALS}
+
+
+def _told(notice: Notice) -> Message:
+    place = f" ({notice.path})" if notice.path and str(notice.path) not in notice.text else ""
+    return (info if notice.level == "info" else warning)(notice.text + place)
 
 
 def _section(heading: str, lines: tuple[str, ...]) -> list[str]:

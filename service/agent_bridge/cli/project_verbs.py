@@ -12,6 +12,7 @@ from agent_bridge import paths, projects
 from agent_bridge.cli.app import Verbs
 from agent_bridge.cli.consent import YesOption, agree, can_ask, consent
 from agent_bridge.cli.pass_shown import (
+    is_undone,
     preview_json,
     preview_text,
     report_json,
@@ -31,8 +32,6 @@ from agent_bridge.projection.ledger import Ledger
 from agent_bridge.projects import Project
 
 _PANEL = "Set-up"
-_REFUSED = {"markers", "name-taken", "refused", "conflict"}
-"""Notices of files that a person has to look at before they can be brought in line."""
 
 LocalOption = Annotated[bool, typer.Option("--local", help="Keep the whole memory out of Git.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
@@ -235,11 +234,7 @@ def _passed(engine: Engine) -> Report:
 
 
 def _exit_code(reports: list[Report]) -> int:
-    """Left undone where a file waits for Git or for a person."""
-    undone = any(
-        report.waiting or any(notice.code in _REFUSED for notice in report.notices) for report in reports
-    )
-    return EXIT_LEFT_UNDONE if undone else EXIT_DONE
+    return EXIT_LEFT_UNDONE if any(map(is_undone, reports)) else EXIT_DONE
 
 
 def _init_text(done: setup.SetUp, would: preview.Preview) -> str:

@@ -61,12 +61,12 @@ def test_plan_shows_the_files(repository: Program) -> None:
 
 
 def test_sync_brings_a_fact_to_its_readers(set_up: Program) -> None:
-    set_up("add", "The harbour is north")
+    set_up("add", "# Way\n\nThe harbour is north.")
     assert "harbour" not in (set_up.cwd / "AGENTS.md").read_text()
     synced = set_up("sync")
     assert synced.code == 0, synced.err
     assert f"wrote: {set_up.cwd / 'AGENTS.md'}" in synced.out
-    assert (set_up.cwd / "AGENTS.md").read_text().count("The harbour is north") == 1
+    assert (set_up.cwd / "AGENTS.md").read_text().count("The harbour is north.") == 1
     assert f"in line: {set_up.cwd / 'AGENTS.md'}" in set_up("sync").out
     targets = set_up("sync", "--to", "codex", "--json").json["data"]["reports"][0]["targets"]
     assert [target["path"] for target in targets] == [str(set_up.cwd / "AGENTS.md")]
@@ -85,6 +85,7 @@ def test_sync_waits_for_git(set_up: Program) -> None:
     ran = set_up("sync")
     assert ran.code == 4
     assert "merge" in ran.err
+    assert f"waits: {set_up.cwd / 'AGENTS.md'}" in ran.out
     assert (set_up.cwd / "AGENTS.md").read_text() == AGENTS
 
 
@@ -96,7 +97,8 @@ def test_sync_refuses_broken_markers(set_up: Program) -> None:
     before = agents.read_text()
     ran = set_up("sync")
     assert ran.code == 4
-    assert "AGENTS.md" in ran.err
+    assert f"refused: {agents}" in ran.out
+    assert str(agents) in ran.err
     assert agents.read_text() == before
 
 
