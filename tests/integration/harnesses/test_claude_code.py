@@ -18,10 +18,15 @@ from agent_bridge.projects import Project, id_for
 Make = Callable[[Mapping[str, str]], Site]
 CLAUDE = ClaudeCode()
 RULES = ".claude/rules/agent-bridge.md"
-BOTH = '{"pluginConfigs":{"cc-plugin-agents-md@builtin":{"options":{"instructionFiles":"claude-md-and-agents-md"}}}}'
-ONLY = BOTH.replace("claude-md-and-agents-md", "claude-md")
-MANAGED = BOTH.replace("claude-md-and-agents-md", "managed-only")
-BLOCK = "<!-- agent-bridge:memory:start (managed, do not edit) -->\n- @AGENTS.md\n<!-- agent-bridge:memory:end -->\n"
+PLUGIN = '{"pluginConfigs":{"cc-plugin-agents-md@builtin":{"options":{"instructionFiles":"%s"}}}}'
+BOTH = PLUGIN % "claude-md-and-agents-md"
+ONLY = PLUGIN % "claude-md"
+MANAGED = PLUGIN % "managed-only"
+BLOCK = """\
+<!-- agent-bridge:memory:start (managed, do not edit) -->
+- @AGENTS.md
+<!-- agent-bridge:memory:end -->
+"""
 
 CARRIERS: dict[str, tuple[dict[str, str], str | None, set[str]]] = {
     "nothing": ({}, "AGENTS.md", set()),
@@ -257,7 +262,8 @@ def test_memory_that_the_user_switched_off_stays_off(
             ".claude/settings.local.json": '{"autoMemoryEnabled": true}',
         },
         {
-            "~/.claude/settings.json": '{"autoMemoryEnabled": false, "env": {"CLAUDE_CODE_DISABLE_AUTO_MEMORY": "0"}}',
+            "~/.claude/settings.json": '{"autoMemoryEnabled": false}',
+            ".claude/settings.json": '{"env": {"CLAUDE_CODE_DISABLE_AUTO_MEMORY": "0"}}',
         },
     ],
 )

@@ -1,4 +1,4 @@
-"""Reading Codex's memories of both layouts, with databases as Codex 0.171.0 makes them, and changing nothing."""
+"""Reading Codex's memories of both layouts, from databases like those of 0.171.0, and changing nothing."""
 
 from __future__ import annotations
 
@@ -37,16 +37,18 @@ def database(path: Path, statements: list[tuple[str, tuple[object, ...]]]) -> sq
     return connection
 
 
-OUTPUTS = (
-    "CREATE TABLE stage1_outputs (thread_id TEXT PRIMARY KEY, source_updated_at INTEGER NOT NULL, raw_memory TEXT NOT "
-    "NULL, rollout_summary TEXT NOT NULL, rollout_slug TEXT, selected_for_phase2 INTEGER NOT NULL DEFAULT 0)"
+OUTPUTS = """
+CREATE TABLE stage1_outputs (
+    thread_id TEXT PRIMARY KEY, source_updated_at INTEGER NOT NULL, raw_memory TEXT NOT NULL,
+    rollout_summary TEXT NOT NULL, rollout_slug TEXT, selected_for_phase2 INTEGER NOT NULL DEFAULT 0
 )
+"""
 INSERT = "INSERT INTO stage1_outputs VALUES (?, 1767225600, ?, ?, NULL, ?)"
 
 
 @pytest.fixture
 def codex(sealed_home: Path) -> Iterator[Path]:
-    """A CODEX_HOME with both layouts; its databases are open and have rows in the log only, as while it runs."""
+    """A CODEX_HOME with both layouts; its databases are open, with rows in the log only, as while it runs."""
     home = sealed_home / ".codex"
     write(
         home / "memories/MEMORY.md",

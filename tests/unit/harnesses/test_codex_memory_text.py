@@ -28,7 +28,7 @@ applies_to: cwd=/work/alpha; reuse_rule=safe in this checkout
 
 ## Task 1: cut 1.2, success
 ### rollout_summary_files
-- rollout_summaries/x.md (cwd=/work/alpha, rollout_path=/h/r.jsonl, updated_at=2026-01-01T00:00:00Z, thread_id=t)
+- rollout_summaries/x.md (cwd=/work/alpha, rollout_path=/h/r.jsonl, updated_at=2026-01-01)
 ### keywords
 - release, tag, changelog
 
@@ -208,7 +208,8 @@ def test_a_session_without_cwd_is_placed_by_its_thread() -> None:
 
 
 def test_a_raw_memory_begins_with_keys_between_dashes() -> None:
-    text = "---\ndescription: d\ntask: t\ncwd: /work/a\n---\n### Task 1: x\ntask: sig\ntask_outcome: success\n\nReusable knowledge:\n- fact\n"
+    head = "---\ndescription: d\ntask: t\ncwd: /work/a\n---\n"
+    text = head + "### Task 1: x\ntask: sig\ntask_outcome: success\n\nReusable knowledge:\n- fact\n"
     assert session(text, nowhere) == [Item("fact", "", ("/work/a",))]
 
 
