@@ -20,6 +20,9 @@ from agent_bridge.harnesses.managed_block import Item, block_text, hash_valid, i
 STASH_WAIT_S = 900.0
 """How long a file waits for the stash that holds our block. Longer, and its readers would miss new facts."""
 
+_STASHING_S = 2.0
+"""How long a stash may take: what we write between its commit and its reset is reset too."""
+
 _NO_LIMIT = 1 << 40
 _CONFLICT_MARK = re.compile(rb"([<>])\1{6}(?: .*)?\Z")
 _BLOCK_MARK = re.compile(rb" {0,3}<!--[ \t]*agent-bridge:memory:(?:start|end)\b")
@@ -111,7 +114,7 @@ def restored_by_git(
     until = [
         made_at + limit
         for made_at, held in stashed
-        if (_holds_our_block(held) if written_at is None else made_at >= int(written_at))
+        if (_holds_our_block(held) if written_at is None else made_at + _STASHING_S >= int(written_at))
     ]
     latest = max(until, default=0.0)
     return latest if latest > now else None

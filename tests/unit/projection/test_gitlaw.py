@@ -159,7 +159,8 @@ class TestRestoredByGit:
         [
             (HEAD, HEAD, [(100, OURS)], 99.0, 101.0, 1000.0),
             (HEAD, HEAD, [(100, OURS)], 100.9, 101.0, 1000.0),  # Git's clock has whole seconds
-            (HEAD, HEAD, [(100, OURS)], 101.0, 102.0, None),  # we wrote after it: the user put HEAD back
+            (HEAD, HEAD, [(100, OURS)], 102.5, 103.0, 1000.0),  # … and a stash takes its time
+            (HEAD, HEAD, [(100, OURS)], 103.0, 104.0, None),  # we wrote after it: the user put HEAD back
             (HEAD, HEAD, [(100, OURS)], 99.0, 1000.0, None),  # long enough
             (HEAD, HEAD, [], 99.0, 101.0, None),
             (OURS, HEAD, [(100, OURS)], 99.0, 101.0, None),
