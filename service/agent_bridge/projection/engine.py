@@ -27,6 +27,9 @@ from agent_bridge.projection.projector import Outcome, Projector
 from agent_bridge.projection.survey import Survey, survey_project, survey_user
 from agent_bridge.projects import Project
 
+_FIRST_READ = 4
+"""So many changed files are read before the store is compared as a whole; of more, comparing is cheaper."""
+
 INDEX = "MEMORY.md"
 INDEX_JSON = "index.json"
 
@@ -63,11 +66,19 @@ class Engine:
     """One project's engine, or with `project` None the user's, which projects the global store."""
 
     def __init__(
-        self, project: Project | None, settings: Settings, *, wall: Callable[[], float] = time.time
+        self,
+        project: Project | None,
+        settings: Settings,
+        *,
+        readers: frozenset[str] | None = None,
+        wall: Callable[[], float] = time.time,
     ) -> None:
+        """`readers`: harnesses whose files are projected, None for all; `wall`: the clock in seconds."""
         self.project = project
         self._settings = settings
         self._wall = wall
+        self._readers = readers
+        self._recovered = False
         state = paths.user_state() if project is None else project.state
         self.state = state
         self.store = (
@@ -100,7 +111,9 @@ class Engine:
             survey = self._looked(fresh=not hint or inside != hint)
             outcome = Outcome()
             snapshot: Snapshot | None = None
-            if hint and inside:
+            if not self._recovered:
+                self._recover()
+            if 0 < len(inside) <= _FIRST_READ:
                 for path in inside:
                     snapshot = self.store.refresh(path)
                 if snapshot is not None:
@@ -168,7 +181,18 @@ class Engine:
         # The user's own files may hold what is private to the user; a project's may be shared with others.
         shown = _readable(snapshot) if self.project is None else snapshot.shared
         wanted = Wanted(snapshot.documents, shown, survey.heard)
-        return self._projector.project(survey.layout.targets, wanted, survey.checkouts)
+        targets = [
+            target
+            for target in survey.layout.targets
+            if self._readers is None or self._readers & set(target.readers)
+        ]
+        return self._projector.project(targets, wanted, survey.checkouts)
+
+    def _recover(self) -> None:
+        """Repair what a killed process left behind; under the lock, so nobody else is writing."""
+        places = {Path(entry.path).parent for entry in self.ledger.entries()} | {self.store.root}
+        files.recover(self.ledger.kept, sorted(place for place in places if place.is_dir()))
+        self._recovered = True
 
     def _keep_house(
         self, survey: Survey, snapshot: Snapshot, *, full: bool
@@ -194,7 +218,7 @@ class Engine:
         return due, self._told
 
     def _look_around(self, survey: Survey, snapshot: Snapshot) -> tuple[Notice, ...]:
-        notices = list(housekeeping.check_keys(self.ledger))
+        notices = housekeeping.check_keys(self.ledger) + housekeeping.check_links(self.ledger, self.store)
         if self.project is not None:
             notices += housekeeping.adopt_from_worktrees(self.project, self.store, survey)
             notices += housekeeping.tell_git(self.project, survey, snapshot)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from agent_bridge.memory.fact import FactProblem
 from agent_bridge.memory.snapshot import Snapshot
 from agent_bridge.memory.store import Store
 from agent_bridge.projection import apply, excludes
-from agent_bridge.projection.adopt import read_tree
+from agent_bridge.projection.adopt import finish_link, read_tree
 from agent_bridge.projection.ledger import Entry, Kind, Ledger, digest
 from agent_bridge.projection.survey import Survey
 from agent_bridge.projects import STORE_NAME, Project
@@ -60,6 +61,24 @@ def check_keys(ledger: Ledger) -> list[Notice]:
             notices += _check_entry(ledger, entry)
         except AgentBridgeError as error:
             notices.append(Notice("warning", error.code, str(error), Path(entry.path)))
+    return notices
+
+
+def check_links(ledger: Ledger, store: Store) -> list[Notice]:
+    """Finish a link that a kill interrupted, remake one that is gone, tell of one that was replaced."""
+    notices: list[Notice] = []
+    for entry in ledger.entries():
+        path = Path(entry.path)
+        if entry.kind is not Kind.LINK:
+            continue
+        if not os.path.lexists(path) and path.parent.is_dir():
+            path.symlink_to(entry.target, target_is_directory=True)
+            notices.append(Notice("info", "link-restored", f"{path} was missing and was made again.", path))
+        elif not path.is_symlink() or str(path.readlink()) != entry.target:
+            text = f"{path} isn't our link any more. `agent-bridge init` adopts what is in it."
+            notices.append(Notice("warning", "link-replaced", text, path))
+        else:
+            finish_link(ledger, store, path, "claude-code")
     return notices
 
 

@@ -16,6 +16,7 @@ from agent_bridge.config import Settings
 from agent_bridge.harnesses import all_harnesses, managed_block
 from agent_bridge.harnesses.base import Adoption, Carrier, Harness, KeyEdit, LinkEdit, Notice, Scope, Site
 from agent_bridge.harnesses.observe import observe_site, observe_user
+from agent_bridge.memory.similarity import normalise
 from agent_bridge.projection.targets import Layout, lay_out
 from agent_bridge.projects import Project
 
@@ -109,7 +110,7 @@ def _heard(site: Site, harnesses: Iterable[Harness], settings: Settings) -> Mapp
     for target in targets:
         body = managed_block.block_text(site.file(target.path).data)
         items = managed_block.items(body) if body else ()
-        texts = frozenset(managed_block.normalised(item.text) for item in items)
+        texts = frozenset(normalise(item.text) for item in items)
         for reader in target.readers:
             heard.setdefault(reader, []).append(texts)
     return {reader: frozenset.intersection(*texts) for reader, texts in heard.items()}

@@ -1,0 +1,169 @@
+"""`init` and `eject` on a real repository: what changes, and that everything comes back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent_bridge import projects
+from agent_bridge.config import Settings
+from agent_bridge.errors import RefusedError
+from agent_bridge.harnesses.claude_places import slug
+from agent_bridge.projection import preview, setup
+from agent_bridge.projection.engine import Engine
+from agent_bridge.projects import Project
+
+from .conftest import AGENTS, CLAUDE, git
+
+Tree = Callable[[Path], dict[str, tuple[str, int, bytes]]]
+
+
+def _apart_from_ours(tree: dict[str, tuple[str, int, bytes]]) -> dict[str, tuple[str, int, bytes]]:
+    ours = ("work/.memory", ".local/state/agent-bridge", ".cache/agent-bridge", ".config/agent-bridge")
+    parents = {".local", ".local/state", ".cache", ".config", ".local/share"}
+    return {name: found for name, found in tree.items() if not name.startswith(ours) and name not in parents}
+
+
+def test_a_fact_is_in_both_files_and_its_removal_takes_it_out(
+    project: Project, engine: Engine, repository: Path
+) -> None:
+    fact = engine.store.add("The deploy key lives in the vault.").fact
+    engine.reconcile()
+    for name, text in (("AGENTS.md", AGENTS), ("CLAUDE.md", CLAUDE)):
+        data = (repository / name).read_bytes()
+        assert data.startswith(text)
+        assert data.count(b"The deploy key lives in the vault.") == 1
+    engine.store.remove(fact.id)
+    engine.reconcile()
+    assert (repository / "AGENTS.md").read_bytes() == AGENTS
+    assert (repository / "CLAUDE.md").read_bytes() == CLAUDE
+
+
+def test_a_second_pass_writes_nothing(engine: Engine, repository: Path) -> None:
+    engine.store.add("Ports are listed in ports.md.")
+    assert engine.reconcile().wrote
+    before = (repository / "AGENTS.md").stat()
+    report = engine.reconcile()
+    after = (repository / "AGENTS.md").stat()
+    assert report.wrote == ()
+    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
+
+
+def test_claude_gets_the_link_and_the_setting(project: Project, sealed_home: Path, repository: Path) -> None:
+    link = sealed_home / ".claude/projects" / slug(str(repository)) / "memory"
+    assert link.readlink() == repository / ".memory"
+    settings = json.loads((repository / ".claude/settings.local.json").read_bytes())
+    assert settings["autoMemoryDirectory"] == str(repository / ".memory")
+    assert ".claude" not in git(repository, "status", "--porcelain")
+
+
+def test_eject_restores_every_byte(
+    repository: Path, sealed_home: Path, settings: Settings, tree: Tree
+) -> None:
+    native = sealed_home / ".claude/projects" / slug(str(repository)) / "memory"
+    native.mkdir(parents=True)
+    (native / "MEMORY.md").write_text("- [Style](style.md) — tabs\n")
+    (native / "style.md").write_text("---\nname: style\nmetadata:\n  type: feedback\n---\n\nTabs, always.\n")
+    (native / "style.md").chmod(0o640)
+    before = _apart_from_ours(tree(sealed_home))
+    found = setup.describe(repository)
+    setup.init(found, settings)
+    assert native.is_symlink()
+    assert b"Tabs, always." in (repository / "AGENTS.md").read_bytes()
+    done = setup.eject(found, settings)
+    assert done.refused == []
+    assert _apart_from_ours(tree(sealed_home)) == before
+    assert projects.load_projects() == []
+    assert (repository / ".memory/style.md").exists()
+
+
+def test_eject_brings_back_what_was_learnt(repository: Path, sealed_home: Path, settings: Settings) -> None:
+    native = sealed_home / ".claude/projects" / slug(str(repository)) / "memory"
+    native.mkdir(parents=True)
+    (native / "style.md").write_text("---\nname: style\nmetadata:\n  type: feedback\n---\n\nTabs, always.\n")
+    found = setup.describe(repository)
+    setup.init(found, settings)
+    learnt = Engine(found, settings).store.add("Builds need Node 20.").fact
+    setup.eject(found, settings)
+    assert not native.is_symlink()
+    assert (native / "style.md").exists()
+    assert b"Builds need Node 20." in (native / learnt.path).read_bytes()
+    assert f"]({learnt.path})" in (native / "MEMORY.md").read_text()
+
+
+def test_user_text_written_since_survives_eject(
+    project: Project, engine: Engine, repository: Path, settings: Settings
+) -> None:
+    engine.store.add("Something to project.")
+    engine.reconcile()
+    agents = repository / "AGENTS.md"
+    agents.write_bytes(agents.read_bytes() + b"\nMy own last line.\n")
+    setup.eject(project, settings)
+    assert agents.read_bytes() == AGENTS + b"\nMy own last line.\n"
+
+
+def test_without_instruction_files_agents_md_is_made_and_kept_out_of_git(
+    sealed_home: Path, settings: Settings
+) -> None:
+    root = sealed_home / "bare"
+    root.mkdir()
+    git(root, "init", "-q")
+    found = setup.describe(root)
+    setup.init(found, settings)
+    engine = Engine(found, settings)
+    engine.store.add("Only fact.")
+    engine.reconcile()
+    assert b"Only fact." in (root / "AGENTS.md").read_bytes()
+    assert not (root / "CLAUDE.md").exists()
+    assert "AGENTS.md" not in git(root, "status", "--porcelain")
+    setup.eject(found, settings)
+    assert not (root / "AGENTS.md").exists()
+
+
+def test_private_facts_stand_in_no_file_that_git_would_add(engine: Engine, repository: Path) -> None:
+    engine.store.add("The open fact.")
+    secret = engine.store.add("My own salary is low.", private=True).fact
+    (repository / ".memory/unjudged.md").write_text("Written while nobody watched.\n")
+    git(repository, "add", "-A")
+    staged = git(repository, "ls-files", ".memory")
+    assert "unjudged" not in staged
+    report = engine.reconcile()
+    git(repository, "add", "-A")
+    staged = git(repository, "ls-files", ".memory")
+    blobs = git(repository, "grep", "--cached", "-h", "-e", ".", "--", ".")
+    assert report.private == 1
+    assert "salary" not in blobs
+    assert "The open fact." in blobs
+    assert secret.path not in staged
+    assert "unjudged.md" in staged
+    assert "salary" in (repository / ".memory/MEMORY.md").read_text()
+
+
+def test_the_preview_changes_nothing(
+    repository: Path, sealed_home: Path, settings: Settings, tree: Tree
+) -> None:
+    before = tree(sealed_home)
+    found = preview.preview_project(setup.describe(repository), settings)
+    assert tree(sealed_home) == before
+    assert {step.what for step in found.steps} >= {"store", "key", "link", "lines", "block"}
+
+
+def test_text_written_into_a_block_becomes_a_candidate(engine: Engine, repository: Path) -> None:
+    engine.store.add("Start\n\nA fact to start with.")
+    engine.reconcile()
+    agents = repository / "AGENTS.md"
+    text = agents.read_text().replace(
+        "A fact to start with.\n", "A fact to start with.\n\nNever deploy on Fridays.\n"
+    )
+    agents.write_text(text)
+    report = engine.reconcile()
+    assert report.candidates == 1
+    assert "Fridays" not in agents.read_text()
+
+
+def test_the_home_directory_is_no_project(sealed_home: Path) -> None:
+    with pytest.raises(RefusedError, match="home directory"):
+        setup.describe(sealed_home)
