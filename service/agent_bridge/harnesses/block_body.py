@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from agent_bridge.harnesses.markdown import INVISIBLE, NOTICE_PREFIX, Fences
+from agent_bridge.harnesses.markdown import NOTICE_PREFIX, Fences
 from agent_bridge.memory.similarity import normalise
+from agent_bridge.memory.visible import INVISIBLE
 
 Scope = Literal["project", "global"]
 

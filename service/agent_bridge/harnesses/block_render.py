@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,6 +25,7 @@ HINTS: dict[Scope, str] = {
 }
 
 _CACHED_ITEMS = 8192
+_LIST_MARK = re.compile(r"^[ \t]*(?:[-*+>][ \t]+)?")
 
 
 class FactText(Protocol):
@@ -137,19 +139,31 @@ def rendered_keys(documents: Iterable[DocumentText], facts: Iterable[FactText]) 
 
 
 def fact_item(fact: FactText) -> Item:
-    """The item that a fact renders to: `items(render_block(...).body)` has exactly this one for it."""
+    """The item that a fact renders to: `items(render_block(...).body)` has exactly this one for it.
+
+    Nothing stands in it twice: a heading that is the title is not repeated, a body that is no more than its
+    title is not either, and a title that is only the beginning of the body (`…`) is left to the body.
+    """
     title = safe_line(fact.title) or safe_line(escape_id(fact.id))
     text = safe_body(fact.body)
     heading, rest = first_heading(text)
-    if heading and safe_line(heading) == title:
-        text = rest
-    return Item(fact.id, title, text)
+    if heading and _says(title, safe_line(heading)):
+        return Item(fact.id, safe_line(heading), rest)
+    if title == normalise(text):
+        return Item(fact.id, title, "")
+    first = _LIST_MARK.sub("", text.partition("\n")[0])
+    return Item(fact.id, "" if _says(title, safe_line(first)) else title, text)
+
+
+def _says(title: str, line: str) -> bool:
+    """Whether a title is the line, whole or cut."""
+    return line.startswith(title[:-1].rstrip()) if title.endswith("…") else line == title
 
 
 @lru_cache(maxsize=_CACHED_ITEMS)
 def _fact_part(fact_id: str, title: str, body: str) -> _Part:
     item = fact_item(_FactText(fact_id, title, body))
-    heading = f"### {item.title} [{escape_id(fact_id)}]"
+    heading = f"### {item.title} [{escape_id(fact_id)}]" if item.title else f"### [{escape_id(fact_id)}]"
     return _part(fact_id, f"{heading}\n\n{item.text}" if item.text else heading)
 
 

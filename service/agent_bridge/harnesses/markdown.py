@@ -10,19 +10,11 @@ from __future__ import annotations
 import re
 
 from agent_bridge.memory.similarity import normalise
+from agent_bridge.memory.visible import one_line, visible
 
 NOTICE_PREFIX = "**Left out here:**"
 
-_LINE_ENDS = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-# C0 without tab and newline, DEL, C1, bidirectional marks and overrides, invisible joiners and tag characters
-# (all of them can make a text read differently from what a person sees), byte order marks, lone surrogates.
-INVISIBLE = (
-    "\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
-    "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f"
-)
-"""Inside of a character class."""
-
-_INVISIBLE = re.compile(f"[{INVISIBLE}]")
+_EOL = re.compile("\r\n|\r|\n")
 _OUR_COMMENT = re.compile(r"<!--(?=\s*agent-bridge)", re.IGNORECASE)
 _CONFLICT = re.compile(r"(?:<{7}|={7}|>{7}|\|{7})(?: |$)")
 
@@ -32,7 +24,6 @@ _RULE = re.compile(r" {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})$
 _LIST_ITEM = re.compile(r"([ \t]*)(?:[-*+]|\d{1,9}[.)])(?:[ \t]+(.*)|$)")
 _FENCE = re.compile(r" {0,3}(?:(`{3,})[^`]*|(~{3,}).*)$")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_BLANKS = re.compile(r"\s+")
 
 _NONE = -1
 _CONTAINED = -2
@@ -96,9 +87,7 @@ def safe_body(text: str, *, below: int = 3) -> str:
 
 def safe_line(text: str) -> str:
     """A title, name or hook as one line: no line breaks, control characters, heading marks, comments."""
-    line = _BLANKS.sub(" ", _visible(text)).strip()
-    line = re.sub(r"^(?:#+(?: |$))+", "", line).strip()
-    return line.replace("<!--", "<\\!--")
+    return re.sub(r"^(?:#+(?: |$))+", "", one_line(text)).strip()
 
 
 def first_heading(text: str) -> tuple[str, str]:
@@ -125,7 +114,7 @@ def whole_texts(text: str) -> frozenset[str]:
             current.clear()
 
     fences = Fences()
-    for line in _LINE_ENDS.sub("\n", _without_comments(text)).split("\n"):
+    for line in _EOL.split(_without_comments(text)):
         if fences.covers(line) or not line.strip() or _ATX.match(line) or _RULE.match(line):
             flush()
             continue
@@ -141,7 +130,7 @@ def whole_texts(text: str) -> frozenset[str]:
 
 
 def _visible(text: str) -> str:
-    return _OUR_COMMENT.sub("<\\!--", _INVISIBLE.sub("", _LINE_ENDS.sub("\n", text)))
+    return _OUR_COMMENT.sub("<\\!--", visible(text))
 
 
 def _defused(line: str) -> str:

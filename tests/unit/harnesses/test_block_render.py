@@ -224,6 +224,27 @@ def test_how_titles_are_shown(title: str, heading: str) -> None:
     assert heading in render_block([], [Fact("id", title, "body")]).body.split("\n")
 
 
+LONG = "The API listens on port 4999, since port 5000 belongs to the proxy of the test machine."
+
+
+@pytest.mark.parametrize(
+    ("title", "body", "shown"),
+    [
+        ("Use tabs.", "Use tabs.", "### Use tabs. [id]"),
+        ("Use tabs.", "Use\ntabs.", "### Use tabs. [id]"),
+        ("Use tabs.", "Use tabs.\nAlways.", "### [id]\n\nUse tabs.\nAlways."),
+        (LONG[:59] + "…", LONG, f"### [id]\n\n{LONG}"),
+        ("one", "- one\n- two", "### [id]\n\n- one\n- two"),
+        (LONG[:59] + "…", f"# {LONG}\n\nText.", f"### {LONG} [id]\n\nText."),
+        ("name", LONG, f"### name [id]\n\n{LONG}"),
+    ],
+)
+def test_no_fact_says_a_thing_twice(title: str, body: str, shown: str) -> None:
+    block = render_block([], [Fact("id", title, body)])
+    assert f"\n\n{shown}\n\n<!-- agent-bridge:memory:hash" in block.body
+    assert items(block.body) == [fact_item(Fact("id", title, body))]
+
+
 @given(st.text(alphabet=st.characters(codec=None), min_size=1))
 def test_ids_survive_the_heading(fact_id: str) -> None:
     escaped = escape_id(fact_id)
