@@ -132,7 +132,9 @@ class WatchSet:
         """Look whether each directory is still the one that was armed; arm what was replaced or came."""
         found = Difference()
         for path, watched in tuple(self._watched.items()):
-            if path in self._watched and identity(path) != watched.identity:
+            if path not in self._watched or self._parent_tells(path, watched):
+                continue
+            if identity(path) != watched.identity:
                 found |= self._replaced(path, watched)
         return found
 
@@ -186,6 +188,18 @@ class WatchSet:
         """Stop watching."""
         self._close()
 
+    def _parent_tells(self, path: Path, watched: _Watched) -> bool:
+        """Whether a missing directory needn't be looked for, as the watch on its parent announces it."""
+        if watched.state is not WatchState.MISSING:
+            return False
+        parent = self._watched.get(path.parent)
+        return (
+            parent is not None
+            and parent.state is WatchState.WATCHED
+            and parent.place.interest.wants(path.name)
+            and self.is_alive()
+        )
+
     def _open(self) -> None:
         if self.polling:
             return
@@ -211,12 +225,15 @@ class WatchSet:
         self._arm_below(path, watched)
 
     def _arm_below(self, path: Path, watched: _Watched) -> None:
-        if not watched.place.tree or watched.listing is None:
-            return
-        for name, entry in watched.listing.items():
-            below = path / name
-            if entry.is_directory and not entry.silent and below not in self._watched:
-                self._arm(below, watched.place)
+        """Watch what lies below and belongs to the tree, or is wanted by itself and was missing."""
+        for name, entry in (watched.listing or {}).items():
+            if not entry.is_directory:
+                continue
+            known = self._watched.get(path / name)
+            if known is not None and known.state is WatchState.MISSING:
+                self._arm(path / name, known.place)
+            elif known is None and watched.place.tree and not entry.silent:
+                self._arm(path / name, watched.place)
 
     def _watch(self, path: Path, watched: _Watched) -> None:
         reason = self._why_poll(path, watched)

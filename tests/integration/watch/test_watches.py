@@ -233,6 +233,20 @@ def test_a_missing_place_is_watched_once_it_comes(
     inbox.wait_for_path(place / "AGENTS.md", Kind.CLOSED)
 
 
+def test_a_missing_place_below_a_watched_one_is_announced_by_it(
+    tmp_path: Path, inbox: Inbox, make_set: Callable[..., WatchSet]
+) -> None:
+    watches = make_set()
+    watches.want([Place(tmp_path), Place(tmp_path / ".claude"), Place(tmp_path / ".claude" / "rules")])
+    (tmp_path / ".claude" / "rules").mkdir(parents=True)
+    (tmp_path / ".claude" / "rules" / "a.md").write_text("text")
+    event = inbox.wait_for_path(tmp_path / ".claude")
+    found = watches.compare([event.directory]).paths | watches.check_roots().paths
+    assert tmp_path / ".claude" / "rules" / "a.md" in found
+    append(tmp_path / ".claude" / "rules" / "a.md")
+    inbox.wait_for_path(tmp_path / ".claude" / "rules" / "a.md", Kind.CLOSED)
+
+
 def test_an_unwanted_place_is_silent(store: Path, inbox: Inbox, make_set: Callable[..., WatchSet]) -> None:
     other = store.with_name("other")
     other.mkdir()
