@@ -170,6 +170,22 @@ def test_private_directory_may_be_a_link_of_the_users_own(short_tmp: Path) -> No
     assert paths.ensure_private_dir(short_tmp / "state") == short_tmp / "disk"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a directory of another user")
+def test_private_directory_of_another_user_is_refused(
+    short_tmp: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = short_tmp / f"agent-bridge-{os.getuid()}"
+    place.mkdir(mode=0o700)
+    os.chown(place, 12345, 12345)
+    with pytest.raises(RefusedError):
+        paths.ensure_private_dir(place)
+    monkeypatch.setattr(paths, "_RUN_USER", short_tmp / "none")
+    monkeypatch.setattr(paths, "_SHARED_TEMPORARY", short_tmp)
+    with pytest.raises(RefusedError):
+        paths.runtime_dir(CRON)
+    assert paths.runtime_dir({**CRON, "XDG_RUNTIME_DIR": str(short_tmp)}) == short_tmp / "agent-bridge"
+
+
 def test_private_directory_is_refused_where_a_file_is(short_tmp: Path) -> None:
     (short_tmp / "x").write_text("")
     with pytest.raises(RefusedError):
