@@ -11,6 +11,9 @@ from typing import Any
 _FILE_HEADING = re.compile(r"^Contents of (?P<path>/.+?) \((?P<label>[^\n]*)\):\n\n?", re.MULTILINE)
 _FILES_END = "\n</system-reminder>"
 _MEMORY_LABEL = "user's auto-memory"
+_MEMORY_HEADING = "## Memory\n"
+_BETWEEN = "\n\0\n"
+"""Between two parts of a prompt; no client sends a NUL, so no two parts can run into each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +75,8 @@ class CodexPrompt(Prompt):
     @property
     def memory_section(self) -> str | None:
         """The part that brings Codex's own memories, None when there is none."""
-        found = re.search(r"^## Memory\n.*?(?=^\0|\Z)", self.text, re.DOTALL | re.MULTILINE)
-        return found[0] if found else None
+        parts = self.text.split(_BETWEEN)
+        return next((part for part in parts if part.startswith(_MEMORY_HEADING)), None)
 
 
 def claude_prompt(body: Mapping[str, Any]) -> ClaudePrompt:
@@ -92,8 +95,7 @@ def codex_prompt(items: Sequence[Mapping[str, Any]]) -> CodexPrompt:
 
 
 def _joined(parts: Sequence[str]) -> str:
-    # A part begins after a NUL: no client sends one, so no two parts can run into each other.
-    return "\n\0\n".join(parts)
+    return _BETWEEN.join(parts)
 
 
 def _texts(content: str | Sequence[Mapping[str, Any]]) -> list[str]:
