@@ -13,12 +13,25 @@ descriptor = libc.inotify_init1(0)
 libc.inotify_add_watch(descriptor, os.fsencode(store), 0x8 | 0x80)  # IN_CLOSE_WRITE | IN_MOVED_TO
 sys.stdout.write("ready\n")
 sys.stdout.flush()
+
+
+def newest(text: str) -> str:
+    """What a fact is ordered by."""
+    return text.split("created_at: ")[1][:24]
+
+
 while True:
     buffer = os.read(descriptor, 65536)
-    length = struct.unpack_from("iIII", buffer)[3]
-    name = buffer[16 : 16 + length].rstrip(b"\0").decode()
-    facts[name] = (store / name).read_text()
-    body = "\n".join(text.split("---\n", 2)[2] for text in sorted(facts.values(), reverse=True))[:limit]
+    offset = 0
+    while offset < len(buffer):
+        length = struct.unpack_from("iIII", buffer, offset)[3]
+        name = buffer[offset + 16 : offset + 16 + length].rstrip(b"\0").decode()
+        offset += 16 + length
+        if not name.startswith("."):
+            facts[name] = (store / name).read_text()
+    body = "\n".join(text.split("---\n", 2)[2] for text in sorted(facts.values(), key=newest, reverse=True))[
+        :limit
+    ]
     aside = target.with_name(".aside")
     with aside.open("w") as file:
         file.write(body)

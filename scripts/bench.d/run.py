@@ -18,12 +18,10 @@ def main() -> int:
     """Measure, print, and write the JSON file where one is asked for."""
     parser = argparse.ArgumentParser(prog="scripts/bench", description="Measure agent-bridge.")
     parser.add_argument("program")
-    parser.add_argument(
-        "names", nargs="*", choices=[[], *ALL], default=[], metavar="NAME", help=", ".join(ALL)
-    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(ALL))
     parser.add_argument("--quick", action="store_true", help="fewer runs")
     parser.add_argument("--json", metavar="FILE", help="write all numbers there too")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     results: dict[str, list[Row]] = {}
     for name in options.names or ALL:
         lab = Lab(options.program)
