@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast
 
-from agent_bridge.cli.result import Json, Message, info, warning
+from agent_bridge.cli.result import Json, Message, counted, info, warning
 from agent_bridge.daemon.status import plain
 from agent_bridge.harnesses.base import Notice
 from agent_bridge.projection.engine import Report
@@ -74,14 +74,11 @@ def report_messages(report: Report) -> tuple[Message, ...]:
     messages = [warning(f"{report.waiting}; it is done when Git is through")] if report.waiting else []
     messages += [warning(f"{one.path}: {one.reason}. {one.remedy}") for one in report.problems]
     messages += [_told(notice) for notice in report.notices]
-    messages += [
-        warning(
-            f"{path} has no room for {len(ids)} facts: {', '.join(ids[:5])}{', …' if len(ids) > 5 else ''}"
-        )
-        for path, ids in report.left_out.items()
-    ]
+    for path, ids in report.left_out.items():
+        some = ", ".join(ids[:5]) + (", …" if len(ids) > 5 else "")
+        messages.append(warning(f"{path} has no room for {counted(len(ids), 'fact')}: {some}"))
     if report.candidates:
-        messages.append(info(f"{report.candidates} texts wait for you: `agent-bridge review`"))
+        messages.append(info(f"{counted(report.candidates, 'text')} to look at: `agent-bridge review`"))
     return tuple(messages)
 
 

@@ -21,7 +21,7 @@ from agent_bridge.cli.pass_shown import (
     targets_text,
 )
 from agent_bridge.cli.printing import tell
-from agent_bridge.cli.result import Json, Message, Result, info, warning
+from agent_bridge.cli.result import Json, Message, Result, counted, info, warning
 from agent_bridge.cli.where import ProjectOption
 from agent_bridge.config import Settings, load_settings
 from agent_bridge.daemon.client import service_is_running
@@ -74,7 +74,8 @@ def init(
         tell(preview_text(would))
     consent(f"Set up {described.root}?", yes=yes)
     if would.becomes_shared and not (yes or local or private):
-        private = agree(f"Keep the {len(would.becomes_shared)} memories above out of Git for now?")
+        count = counted(len(would.becomes_shared), "fact")
+        private = agree(f"Keep what would become shared ({count}) out of Git for now?")
     done = setup.init(described, settings, keep_private=private)
     return Result(
         "init",
@@ -238,11 +239,11 @@ def _exit_code(reports: list[Report]) -> int:
 
 
 def _init_text(done: setup.SetUp, would: preview.Preview) -> str:
-    lines = [f"{done.project.root} is set up: {done.report.facts} facts."]
+    lines = [f"{done.project.root} is set up: {counted(done.report.facts, 'fact')}."]
     lines += [f"  {step.path}: {step.text}" for step in would.steps]
     if done.adopted:
-        lines.append(f"  {done.adopted} memories were taken over from Claude Code's directory.")
-    lines += [f"  {count} memories from Codex: {what}" for what, count in done.imported.items() if count]
+        lines.append(f"  taken over from Claude Code's directory: {counted(done.adopted, 'memory')}")
+    lines += [f"  from Codex's memories, {what}: {count}" for what, count in done.imported.items() if count]
     return "\n".join(lines)
 
 

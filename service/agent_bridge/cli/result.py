@@ -61,6 +61,12 @@ def failure(command: str, error: AgentBridgeError, *, data: Json = None) -> Resu
     return Result(command, data=data, errors=(error.as_dict(),), exit_code=error.exit_code)
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: "1 fact", "2 facts", "2 memories"."""
+    many = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    return f"{number} {noun if number == 1 else many}"
+
+
 def info(text: str) -> Message:
     """A remark that asks for nothing."""
     return Message("info", text)

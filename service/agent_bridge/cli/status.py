@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agent_bridge import paths
-from agent_bridge.cli.result import Message, Result, info, warning
+from agent_bridge.cli.result import Message, Result, counted, info, warning
 from agent_bridge.daemon.client import NotAnsweringError, read_status
 from agent_bridge.errors import EXIT_DONE, EXIT_FAILED, EXIT_NOT_RUNNING, AgentBridgeError, NotRunningError
 
@@ -88,7 +88,7 @@ def _project_lines(project: Mapping[str, Any]) -> Iterator[str]:
         shown = ", ".join(ids[:_SHORT_LIST]) + (", …" if len(ids) > _SHORT_LIST else "")
         yield f"  left out of {name} for its size: {shown}"
     if project.get("candidates"):
-        yield f"  {project['candidates']} found in harnesses wait for you: `agent-bridge review`"
+        yield f"  {counted(project['candidates'], 'text')} to look at: `agent-bridge review`"
     for watch in project.get("watches") or ():
         if watch.get("state") == "polled":
             yield f"  polled, not watched: {watch.get('path')}: {watch.get('reason')}"
@@ -97,7 +97,7 @@ def _project_lines(project: Mapping[str, Any]) -> Iterator[str]:
 def _counts(project: Mapping[str, Any]) -> Iterator[str]:
     facts = project.get("facts") or {}
     shared, private, withheld = (facts.get(kind) or 0 for kind in ("shared", "private", "withheld"))
-    yield f"{shared + private + withheld} facts ({shared} shared, {private} private)"
+    yield f"{counted(shared + private + withheld, 'fact')} ({shared} shared, {private} private)"
     if withheld:
         yield f"{withheld} withheld because of secrets"
     last = project.get("last_projection") or {}

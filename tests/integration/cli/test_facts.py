@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import stat
 import subprocess
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from .conftest import Program
+from .terminal import at_terminal
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
 
@@ -311,20 +311,10 @@ def test_rm_keeps_no_copy_of_a_secret(remembering: Program, sealed_home: Path) -
     assert found.stdout == b""
 
 
-@pytest.mark.parametrize("answer", ["y", "n"])
-def test_rm_at_a_terminal(remembering: Program, answer: str) -> None:
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("yes", 0), ("n", 4), ("", 4), ("sure", 4)])
+def test_rm_at_a_terminal(remembering: Program, answer: str, code: int) -> None:
     known = remembering.id_of("The harbour is north")
-    ours, theirs = os.openpty()
-    os.write(ours, f"{answer}\n".encode())
-    done = subprocess.run(
-        [*remembering.command, "rm", known],
-        cwd=remembering.cwd,
-        stdin=theirs,
-        capture_output=True,
-        check=False,
-    )
-    os.close(ours)
-    os.close(theirs)
-    assert b"Forget" in done.stderr
-    assert done.returncode == (0 if answer == "y" else 4)
-    assert bool(remembering("list").out) is (answer == "n")
+    ran = at_terminal(remembering, ["rm", known], answer)
+    assert f"Forget {known}" in ran.err
+    assert ran.code == code
+    assert bool(remembering("list").out) is (code != 0)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from .conftest import Program
+from .terminal import at_terminal
 
 AGENTS = "# House rules\n\nBe kind.\n"
 
@@ -172,3 +173,46 @@ def test_status_lists_the_project(set_up: Program) -> None:
     ran = set_up("status", "--json")
     assert ran.code == 3
     assert ran.json["data"]["projects"] == [{"root": str(set_up.cwd)}]
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 4)])
+def test_init_shows_the_plan_and_asks(repository: Program, answer: str, code: int) -> None:
+    before = tree(repository.cwd.parent)
+    ran = at_terminal(repository, ["init"], answer)
+    assert ran.code == code, ran.err
+    assert str(repository.cwd / ".memory") in ran.err
+    assert f"Set up {repository.cwd}?" in ran.err
+    assert (tree(repository.cwd.parent) == before) is (code != 0)
+
+
+@pytest.mark.parametrize(("answers", "is_private"), [(("y", "y"), True), (("y", "n"), False)])
+def test_init_asks_what_becomes_shared(
+    repository: Program, sealed_home: Path, answers: tuple[str, ...], is_private: bool
+) -> None:
+    slug = "".join(letter if letter.isalnum() else "-" for letter in str(repository.cwd))
+    native = sealed_home / ".claude" / "projects" / slug / "memory"
+    native.mkdir(parents=True)
+    (native / "harbour.md").write_text("---\nname: harbour\ntype: project\n---\nThe harbour is north.")
+    ran = at_terminal(repository, ["init"], *answers)
+    assert ran.code == 0, ran.err
+    assert "These become shared" in ran.err
+    (fact,) = repository("list", "--json").json["data"]["facts"]
+    assert fact["private"] is is_private
+    assert ("harbour" in (repository.cwd / "AGENTS.md").read_text()) is not is_private
+
+
+def test_init_local_keeps_the_memory_out_of_git(repository: Program) -> None:
+    assert repository("init", "--yes", "--local").code == 0
+    repository("add", "The harbour is north")
+    repository("sync")
+    git(repository.cwd, "add", "-A")
+    assert ".memory" not in git(repository.cwd, "ls-files")
+    assert (repository.cwd / "AGENTS.md").read_text() == AGENTS
+
+
+def test_eject_purge_removes_our_state(set_up: Program, sealed_home: Path) -> None:
+    set_up("add", "The harbour is north")
+    assert set_up("eject", "--yes", "--purge").code == 0
+    state = sealed_home / ".local" / "state" / "agent-bridge"
+    assert list((state / "projects").iterdir()) == []
+    assert "harbour" in set_up("list").out
