@@ -257,7 +257,7 @@ class Reactor:
     def _compare_everything(self) -> None:
         """Compare and reconcile everything. What no event announced is suspected to have been missed."""
         self._take_waiting_events()
-        found = self._watches.check_roots() | self._watches.compare_all()
+        found = self._watches.check_roots(every=True) | self._watches.compare_all()
         deadline = time.monotonic() + _SUSPECT_SECONDS
         for path in found.unannounced:
             if path not in self._settler:

@@ -128,11 +128,14 @@ class WatchSet:
             tuple(path for path, watched in self._watched.items() if watched.state is WatchState.POLLED)
         )
 
-    def check_roots(self) -> Difference:
-        """Look whether each directory is still the one that was armed; arm what was replaced or came."""
+    def check_roots(self, *, every: bool = False) -> Difference:
+        """Look whether each directory is still the one that was armed; arm what was replaced or came.
+
+        Unless `every` is set those are left out whose watched parent announces that they come and go.
+        """
         found = Difference()
         for path, watched in tuple(self._watched.items()):
-            if path not in self._watched or self._parent_tells(path, watched):
+            if path not in self._watched or (not every and self._parent_tells(path, watched)):
                 continue
             if identity(path) != watched.identity:
                 found |= self._replaced(path, watched)
@@ -189,16 +192,22 @@ class WatchSet:
         self._close()
 
     def _parent_tells(self, path: Path, watched: _Watched) -> bool:
-        """Whether a missing directory needn't be looked for, as the watch on its parent announces it."""
-        if watched.state is not WatchState.MISSING:
+        """Whether a directory needn't be looked at, as the watch on its parent announces what happens to it.
+
+        A root that holds facts is looked at all the same: something may be mounted over it.
+        """
+        if watched.state is not WatchState.MISSING and (
+            watched.identity == _NOWHERE
+            or (path == watched.place.path and watched.place.interest is Interest.EVERYTHING)
+        ):
             return False
         parent = self._watched.get(path.parent)
-        return (
-            parent is not None
-            and parent.state is WatchState.WATCHED
-            and parent.place.interest.wants(path.name)
-            and self.is_alive()
-        )
+        if parent is None or parent.state is not WatchState.WATCHED:
+            return False
+        entry = (parent.listing or {}).get(path.name)
+        if watched.state is WatchState.MISSING:
+            return entry is None and parent.place.interest.wants(path.name)
+        return entry is not None and not entry.silent
 
     def _open(self) -> None:
         if self.polling:
