@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from agent_bridge.errors import MarkerError, RefusedError
 from agent_bridge.harnesses.block_body import Item, body_hash, hash_valid, items, with_hash
@@ -43,7 +45,7 @@ __all__ = [
 
 _BOM = b"\xef\xbb\xbf"
 _WIDE_BOMS = (b"\xff\xfe", b"\xfe\xff")
-_LINE = re.compile(r"([^\r\n]*)(\r\n|\n|\r|\Z)")
+_MARKED_LINE = re.compile(r"(?:```|~~~|<!--)[^\r\n]*")
 _MARKER = re.compile(r" {0,3}<!--[ \t]*agent-bridge:memory:(start|end)[ \t]*(?:\([^()]*\))?[ \t]*-->[ \t]*")
 _EOL = re.compile(rb"\r\n|\n|\r")
 
@@ -154,59 +156,87 @@ class _Scan:
     insert_at: int
 
 
+class _Line(NamedTuple):
+    """A line that may be a fence or a marker."""
+
+    start: int
+    end: int
+    text: str
+    marker: str  # "start", "end" or nothing
+
+
+@lru_cache(maxsize=16)  # a file is looked at several times while it is decided about
 def _scan(data: bytes) -> _Scan:
-    bom = len(_BOM) if data.startswith(_BOM) else 0
-    text = data.decode("latin-1")  # one character a byte: offsets are the same, and nothing is undecodable
-    lines = [(found.start(), found.end(1), found[1]) for found in _LINE.finditer(text, bom)]
-    markers = _markers(lines) if "agent-bridge:memory:" in text else {}
+    lines = _marked_lines(data)
     plain: list[BlockSpan] = []
     fenced: list[BlockSpan] = []
     fences = Fences()
     fence_start = len(data)
-    number = 0
-    while number < len(lines):
-        start, _, line = lines[number]
-        marker = markers.get(number)
+    at = 0
+    while at < len(lines):
+        line = lines[at]
         inside = bool(fences.marker)
-        if marker is None:
-            fences.covers(line)
+        if not line.marker:
+            fences.covers(line.text)
             if fences.marker and not inside:
-                fence_start = start
-        elif not inside or marker == "start":
-            block, last = _pair(data, lines, markers, number, strict=not inside)
-            if block and not inside:
-                plain.append(block)
-            elif block and hash_valid(block.body):
-                fenced.append(block)
-            if block and (not inside or hash_valid(block.body)):
-                number = last
-        number += 1
+                fence_start = line.start
+        elif not inside:
+            block, at = _pair(data, lines, at)
+            plain.append(block)
+        elif line.marker == "start" and (example := _written_by_us(data, lines, at)):
+            fenced.append(example[0])
+            at = example[1]
+        at += 1
     return _Scan(_only(plain or fenced), fence_start if fences.marker else len(data))
 
 
-def _markers(lines: list[tuple[int, int, str]]) -> dict[int, str]:
-    found = ((number, _MARKER.fullmatch(line)) for number, (_, _, line) in enumerate(lines))
-    return {number: marker[1] for number, marker in found if marker}
+def _marked_lines(data: bytes) -> list[_Line]:
+    text = data.decode("latin-1")  # one character a byte: offsets are the same, and nothing is undecodable
+    first = len(_BOM) if data.startswith(_BOM) else 0
+    lines = []
+    for found in _MARKED_LINE.finditer(text, first):
+        start = found.start()
+        while start > first and found.start() - start < 3 and text[start - 1] == " ":
+            start -= 1
+        if start == first or text[start - 1] in "\r\n":
+            line = text[start : found.end()]
+            marker = _MARKER.fullmatch(line)
+            lines.append(_Line(start, found.end(), line, marker[1] if marker else ""))
+    return lines
 
 
-def _pair(
-    data: bytes, lines: list[tuple[int, int, str]], markers: dict[int, str], first: int, *, strict: bool
-) -> tuple[BlockSpan | None, int]:
-    """The block that begins at line `first`, and the index of its last line. `strict`: or a MarkerError."""
-    following = next((number for number in markers if number > first), None)
-    if markers[first] == "start" and following is not None and markers[following] == "end":
-        inner = data[lines[first + 1][0] : lines[following][0]]
-        body = _EOL.sub(b"\n", inner).decode("utf-8", "replace").removesuffix("\n")
-        return BlockSpan(lines[first][0], lines[following][1], first + 1, body), following
-    if not strict:
-        return None, first
-    if markers[first] == "end":
-        raise MarkerError("An end marker of agent-bridge has no start marker above it.", line=first + 1)
-    if following is None:
-        raise MarkerError("A start marker of agent-bridge has no end marker below it.", line=first + 1)
-    raise MarkerError(
-        "A start marker of agent-bridge stands inside a block that isn't ended.", line=following + 1
-    )
+def _pair(data: bytes, lines: list[_Line], first: int) -> tuple[BlockSpan, int]:
+    """The block that begins with line `first`, and where its last line is in `lines`. Raises MarkerError."""
+    line = lines[first]
+    last = next((at for at in range(first + 1, len(lines)) if lines[at].marker), None)
+    if line.marker == "end":
+        raise MarkerError(
+            "An end marker of agent-bridge has no start marker above it.", line=_number(data, line.start)
+        )
+    if last is None:
+        raise MarkerError(
+            "A start marker of agent-bridge has no end marker below it.", line=_number(data, line.start)
+        )
+    if lines[last].marker == "start":
+        raise MarkerError(
+            "A start marker of agent-bridge stands inside a block that isn't ended.",
+            line=_number(data, lines[last].start),
+        )
+    inner = _EOL.sub(b"\n", data[line.end : lines[last].start]).decode("utf-8", "replace")
+    body = inner.removeprefix("\n").removesuffix("\n")
+    return BlockSpan(line.start, lines[last].end, _number(data, line.start), body), last
+
+
+def _written_by_us(data: bytes, lines: list[_Line], first: int) -> tuple[BlockSpan, int] | None:
+    try:
+        block, last = _pair(data, lines, first)
+    except MarkerError:
+        return None  # half a block in fenced code is part of an example
+    return (block, last) if hash_valid(block.body) else None
+
+
+def _number(data: bytes, at: int) -> int:
+    return len(_EOL.findall(data[:at])) + 1
 
 
 def _only(blocks: list[BlockSpan]) -> BlockSpan | None:

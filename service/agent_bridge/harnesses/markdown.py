@@ -8,6 +8,7 @@ so changes are as small as the purpose allows: one backslash, one space, or more
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from agent_bridge.memory.similarity import normalise
 from agent_bridge.memory.visible import one_line, visible
@@ -103,6 +104,7 @@ def first_heading(text: str) -> tuple[str, str]:
     return title, rest.lstrip("\n")
 
 
+@lru_cache(maxsize=32)  # what people wrote around a block stays the same over many renderings
 def whole_texts(text: str) -> frozenset[str]:
     """Each paragraph and list item of a markdown text, normalised. Comments, headings and code aren't."""
     found: set[str] = set()

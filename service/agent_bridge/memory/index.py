@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from agent_bridge.memory.fact import Fact
 from agent_bridge.memory.visible import INVISIBLE, one_line
@@ -81,6 +82,9 @@ def render_index(
             lines += theirs
             tokens.append(_token(f"path {fact.path}"))
             continue
+        if room.full:
+            left_out += 1
+            continue
         line = _line(fact)
         until = _written(fact, now, grace)
         if until:
@@ -127,9 +131,14 @@ class _Room:
         used = _size(found.text) + sum(map(_cost, theirs)) + _FRAME
         self.characters = max(MAX_CHARACTERS - used, LEAST_CHARACTERS)
 
+    @property
+    def full(self) -> bool:
+        """Whether no line has room any more."""
+        return self.lines < 1
+
     def takes(self, line: str) -> bool:
         """Whether the line has room; then the room is taken."""
-        if self.lines < 1 or _cost(line) > self.characters:
+        if self.full or _cost(line) > self.characters:
             return False
         self.lines -= 1
         self.characters -= _cost(line)
@@ -166,9 +175,14 @@ def _read(current: str, facts: dict[str, Fact], unreadable: frozenset[str]) -> _
 
 
 def _line(fact: Fact) -> str:
-    title = re.sub(r"([\[\]])", r"\\\1", one_line(fact.title)) or one_line(fact.path)
-    hook = one_line(fact.hook)
-    return f"- [{title}]({_link(fact.path)}){_HOOK_MARK + hook if hook else ''}"
+    return _formatted(fact.title, fact.path, fact.hook)
+
+
+@lru_cache(maxsize=4096)
+def _formatted(title: str, path: str, hook: str) -> str:
+    shown = re.sub(r"([\[\]])", r"\\\1", one_line(title)) or one_line(path)
+    words = one_line(hook)
+    return f"- [{shown}]({_link(path)}){_HOOK_MARK + words if words else ''}"
 
 
 def _is_derived(fact: Fact, line: str) -> bool:
