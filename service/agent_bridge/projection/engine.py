@@ -93,6 +93,7 @@ class Engine:
         self._generation = 0
         self._indexed = ""
         self._told: tuple[Notice, ...] = ()
+        self._lost: tuple[Notice, ...] = ()
         self._excluder = housekeeping.Excluder(project, self.ledger)
 
     @property
@@ -191,7 +192,8 @@ class Engine:
     def _recover(self) -> None:
         """Repair what a killed process left behind; under the lock, so nobody else is writing."""
         places = {Path(entry.path).parent for entry in self.ledger.entries()} | {self.store.root}
-        files.recover(self.ledger.kept, sorted(place for place in places if place.is_dir()))
+        done = files.recover(self.ledger.kept, sorted(place for place in places if place.is_dir()))
+        self._lost = tuple(Notice("warning", "recovered", sentence) for sentence in done)
         self._recovered = True
 
     def _keep_house(
@@ -203,10 +205,10 @@ class Engine:
         """
         due: float | None = None
         try:
-            if self.store.root.is_dir():
-                due = self._write_index(snapshot)
             if self.project is not None:
                 self._excluder.keep(survey, snapshot, full=full)
+            if self.store.root.is_dir():
+                due = self._write_index(snapshot)
             if full:
                 self._told = self._look_around(survey, snapshot)
                 self._write_index_json(snapshot)
@@ -221,12 +223,25 @@ class Engine:
         notices = housekeeping.check_keys(self.ledger) + housekeeping.check_links(self.ledger, self.store)
         if self.project is not None:
             notices += housekeeping.adopt_from_worktrees(self.project, self.store, survey)
-            notices += housekeeping.tell_git(self.project, survey, snapshot)
-        return tuple(notices)
+            tracked = self._excluder.tracked
+            notices += housekeeping.tell_git(self.project, survey, snapshot, tracked, self._wall())
+            self._lost = (*self._lost, *housekeeping.keep_copies(self.project, tracked, self._now()))
+        kept = sorted(self.ledger.kept.glob("*.kept"))
+        if kept:
+            text = f"{len(kept)} save(s) that were caught in a write lie in {self.ledger.kept}."
+            notices.append(Notice("warning", "kept-saves", text, kept[0]))
+        return (*notices, *self._lost)
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._wall(), UTC)
+
+    def _indexable(self, snapshot: Snapshot, name: str) -> tuple[Fact, ...]:
+        """The facts for a derived file: private ones only where Git doesn't track that file."""
+        return snapshot.shared if self._excluder.tracks(self.store.root / name) else _readable(snapshot)
 
     def _write_index_json(self, snapshot: Snapshot) -> None:
         place = self.store.root / INDEX_JSON
-        content = index_json(_readable(snapshot))
+        content = index_json(self._indexable(snapshot, INDEX_JSON))
         if self.store.root.is_dir() and (not place.exists() or place.read_bytes() != content):
             files.write_own(place, content, mode=0o644, sync=False)
         self._indexed = snapshot.digest
@@ -235,9 +250,8 @@ class Engine:
         place = self.store.root / INDEX
         image = files.read_image(place, within=self.store.root)
         current = image.data.decode("utf-8", "replace") if image.existed else None
-        now = datetime.fromtimestamp(self._wall(), UTC)
-        readable = _readable(snapshot)
-        text = render_index(current, readable, now=now, grace=self._settings.claude_index_grace_s)
+        readable = self._indexable(snapshot, INDEX)
+        text = render_index(current, readable, now=self._now(), grace=self._settings.claude_index_grace_s)
         content = text.text.encode()
         if not image.existed or image.data != content:
             files.replace(image, content, keep_dir=self.ledger.kept, sync=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 from agent_bridge import files, git
@@ -14,8 +15,9 @@ from agent_bridge.harnesses.config_edit import ABSENT
 from agent_bridge.memory.fact import FactProblem
 from agent_bridge.memory.snapshot import Snapshot
 from agent_bridge.memory.store import Store
-from agent_bridge.projection import apply, excludes
+from agent_bridge.projection import apply, excludes, gitlaw, review
 from agent_bridge.projection.adopt import finish_link, read_tree
+from agent_bridge.projection.keepsakes import Overwritten, look_after
 from agent_bridge.projection.ledger import Entry, Kind, Ledger, digest
 from agent_bridge.projection.survey import Survey
 from agent_bridge.projects import STORE_NAME, Project
@@ -32,6 +34,15 @@ class Excluder:
         self._ledger = ledger
         self._tracked: set[Path] = set()
         self._stamp: object = self
+
+    def tracks(self, path: Path) -> bool:
+        """Whether Git tracked `path`, below the store, when `keep` last asked."""
+        return path in self._tracked
+
+    @property
+    def tracked(self) -> set[Path]:
+        """What Git tracked below the store when `keep` last asked."""
+        return self._tracked
 
     def keep(self, survey: Survey, snapshot: Snapshot, *, full: bool = True) -> None:
         """Bring our section of info/exclude in line with the store."""
@@ -111,11 +122,27 @@ def adopt_from_worktrees(project: Project, store: Store, survey: Survey) -> list
     return notices
 
 
-def tell_git(project: Project, survey: Survey, snapshot: Snapshot) -> list[Notice]:
-    """What Git holds, or would add, though it is private or holds a secret; and secrets that are withheld."""
+def keep_copies(project: Project, tracked: set[Path], now: datetime) -> list[Notice]:
+    """Keep copies of facts that Git ignores; one that Git overwrote since becomes a candidate."""
+    notices: list[Notice] = []
+
+    def candidate(lost: Overwritten) -> None:
+        text = lost.data.decode("utf-8", "replace")
+        why = "Git replaced this fact by one of the same name"
+        review.keep_candidate(project.state, text, origin=str(lost.path), why=why, now=now)
+        told = f"Git replaced {lost.path}; its former text waits in `agent-bridge review`."
+        notices.append(Notice("warning", "overwritten", told, lost.path))
+
+    look_after(project.store, tracked, project.state / "keepsakes", candidate)
+    return notices
+
+
+def tell_git(
+    project: Project, survey: Survey, snapshot: Snapshot, tracked: set[Path], now: float
+) -> list[Notice]:
+    """What Git holds, or would add, though it is private or holds a secret; and what stands in its way."""
     checkout = survey.checkout
     facts = (*snapshot.withheld, *snapshot.private)
-    tracked = set() if checkout is None else git.tracked_below(checkout, project.store)
     notices = []
     for fact in facts:
         path = project.store / fact.path
@@ -133,10 +160,36 @@ def tell_git(project: Project, survey: Survey, snapshot: Snapshot) -> list[Notic
             text = f"{path} seems to hold a secret ({kinds}); it is shown to no agent."
             notices.append(Notice("warning", "secret", text, path))
     if checkout is not None:
-        hidden = {project.store / fact.path for fact in facts}
-        for path in sorted(git.addable(checkout, project.store) & hidden):
-            text = f"{path} is private, but a .gitignore lets `git add` take it. Remove that rule."
-            notices.append(Notice("warning", "private-addable", text, path))
+        notices += _exposed(checkout, project.store, {project.store / fact.path for fact in facts})
+        notices += _in_the_way(checkout, survey, now)
+    return notices
+
+
+def _exposed(checkout: git.Checkout, store: Path, private: set[Path]) -> list[Notice]:
+    notices = []
+    for found in excludes.check(checkout, store, private):
+        if found.how is excludes.Exposure.ADDABLE:
+            text = f"{found.path} is private, but a .gitignore lets `git add` take it. Remove that rule."
+            notices.append(Notice("warning", "private-addable", text, found.path))
+        elif found.path not in private:
+            text = (
+                f"{found.path} is derived, yet Git tracks it: `git rm --cached` it. Private facts stay out."
+            )
+            notices.append(Notice("warning", "derived-tracked", text, found.path))
+    return notices
+
+
+def _in_the_way(checkout: git.Checkout, survey: Survey, now: float) -> list[Notice]:
+    notices = []
+    lock = git.stale_lock(checkout, now=now)
+    if lock:
+        notices.append(Notice("warning", "index-lock", lock, checkout.git_dir / "index.lock"))
+    for target in survey.layout.targets:
+        if target.tracked and target.checkout == checkout.root and git.stashes(checkout):
+            relative = target.real.relative_to(checkout.root).as_posix()
+            hint = gitlaw.stash_hint(checkout, relative, files.read_image(target.real).data)
+            if hint:
+                notices.append(Notice("info", "stash", hint, target.path))
     return notices
 
 

@@ -82,6 +82,9 @@ class Projector:
                 outcome.notices.append(decision.refused)
                 return
             self._keep_candidates(target, decision, outcome)
+            if checkout is not None and git.activity(checkout):
+                outcome.waiting = f"Git has begun to work in {checkout.root}"
+                return
             try:
                 changed = self._write(target, image, decision)
             except ConflictError:

@@ -77,6 +77,13 @@ def init(project: Project, settings: Settings, *, keep_private: bool = False) ->
 
     `keep_private` marks every adopted and imported fact as private.
     """
+    if os.path.lexists(project.root / ".git") and git.find_checkout(project.root) is None:
+        raise RefusedError(
+            "Private facts couldn't be kept out of Git here",
+            path=project.root,
+            detail=git.why_no_checkout(project.root),
+            remedy="Install Git, or repair the repository.",
+        )
     engine = Engine(project, settings)
     timeout = settings.lock_timeout_s
     with (
@@ -171,8 +178,13 @@ def set_user_keys(settings: Settings, env: Mapping[str, str]) -> None:
 def keep_merge_driver(ledger: Ledger, survey: Survey) -> None:
     """Have Git merge tracked files with a block by our driver."""
     checkout = survey.checkout
-    tracked = sorted({target.real for target in survey.layout.targets if target.tracked})
-    if checkout is None or not tracked:
+    if checkout is None:
+        return
+    asked = git.attribute(
+        checkout, "merge", {target.real for target in survey.layout.targets if target.tracked}
+    )
+    tracked = [path for path, value in asked.items() if merge_driver.may_drive(value)]
+    if not tracked:
         return
     roots = [site.checkout for site in survey.sites]
     names = {

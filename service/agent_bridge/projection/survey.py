@@ -60,7 +60,7 @@ def survey_project(project: Project, settings: Settings) -> Survey:
         keys=tuple(edit for harness in harnesses for edit in harness.key_edits(main)),
         links=tuple(link for harness in harnesses for link in harness.links(main)),
         adoptions=tuple(adoption for harness in harnesses for adoption in harness.adoptions(main)),
-        notices=_notices(sites, harnesses) + layout.notices,
+        notices=_without_git(project, checkout) + _notices(sites, harnesses) + layout.notices,
         heard=_heard(main, harnesses, settings),
     )
 
@@ -85,6 +85,13 @@ def survey_user(settings: Settings, env: Mapping[str, str] | None = None) -> Sur
         notices=layout.notices,
         heard={},
     )
+
+
+def _without_git(project: Project, checkout: git.Checkout | None) -> tuple[Notice, ...]:
+    if checkout is not None or not os.path.lexists(project.root / ".git"):
+        return ()
+    text = f"Nothing keeps private facts out of Git here: {git.why_no_checkout(project.root)}"
+    return (Notice("warning", "no-git", text, project.root),)
 
 
 def _carriers(
