@@ -54,7 +54,19 @@ def choose(site: Site) -> Choice:
     if off is not None:
         text = f"Claude Code reads no instruction files here, by {off.where}: it gets no bodies of facts."
         return Choice(None, (Notice("warning", "claude-instructions-off", text, off.path),))
-    return _by_agents_md(site) or _by_own_file(site)
+    choice = _by_agents_md(site) or _by_own_file(site)
+    names = [name for name in (agents_md.NAME, *OWN_FILES) if site.file(name).readable]
+    if any(claude_settings.excluded_in_root_only(site, site.file(name).path) for name in names):
+        text = (
+            ".claude/settings.json excludes instruction files, and Claude Code reads it only in sessions "
+            "started in the project's root: others may get facts twice or not at all. settings.local.json "
+            "holds for all."
+        )
+        path = site.checkout / ".claude" / "settings.json"
+        return Choice(
+            choice.carrier, (*choice.notices, Notice("info", "claude-excludes-below-root", text, path))
+        )
+    return choice
 
 
 def choose_global(site: Site) -> Choice:
@@ -171,16 +183,23 @@ def _last_resort(site: Site, notices: tuple[Notice, ...]) -> Choice:
 
 
 def _rules_problem(site: Site) -> str:
-    """Why Claude would not read a rules file here, "" if it would (a link that stays inside is fine)."""
+    """Why Claude would not read a rules file here, "" if it would.
+
+    A link that leads out is never followed, one that stays inside only in sessions started in the root.
+    """
     for name in (".claude", ".claude/rules"):
         place = site.file(name)
         if place.kind is not FileKind.ABSENT and not place.is_directory:
             return f"{name} is no directory"
+        if place.kind is FileKind.LINKED_DIRECTORY and place.inside:
+            return f"{name} is a symlink, which Claude Code doesn't follow in sessions started below the root"
         if not place.inside:
             return f"{name} leads to {place.real}, and Claude Code reads no rules outside of the repository"
     rules = site.file(RULES)
     if claude_settings.excluded(site, rules.path):
         return "claudeMdExcludes excludes it"
+    if rules.kind is FileKind.SYMLINK:
+        return "it is a symlink"
     return agents_md.why_unusable(rules) if rules.kind is not FileKind.ABSENT else ""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
@@ -101,6 +101,13 @@ def excluded(site: Site, path: Path) -> bool:
     lists = [said.value for said in _said(site, "claudeMdExcludes") if isinstance(said.value, list)]
     patterns = [pattern for some in lists for pattern in some if isinstance(pattern, str)][:PATTERN_LIMIT]
     return any(path_glob.matches(pattern[:PATTERN_LENGTH], path.as_posix()) for pattern in patterns)
+
+
+def excluded_in_root_only(site: Site, path: Path) -> bool:
+    """Whether just the project's shared settings exclude a file: sessions below the root don't read these."""
+    shared = str(claude_places.shared_settings(site))
+    others = {name: data for name, data in site.config.items() if name != shared}
+    return excluded(site, path) and not excluded(replace(site, config=others), path)
 
 
 def problems(site: Site) -> tuple[tuple[Path, str], ...]:

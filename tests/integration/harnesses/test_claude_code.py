@@ -22,6 +22,8 @@ PLUGIN = '{"pluginConfigs":{"cc-plugin-agents-md@builtin":{"options":{"instructi
 BOTH = PLUGIN % "claude-md-and-agents-md"
 ONLY = PLUGIN % "claude-md"
 MANAGED = PLUGIN % "managed-only"
+NO_CLAUDE_MD = '{"claudeMdExcludes": ["**/CLAUDE.md"]}'
+NO_AGENTS_MD = '{"claudeMdExcludes": ["**/AGENTS.md"]}'
 BLOCK = """\
 <!-- agent-bridge:memory:start (managed, do not edit) -->
 - @AGENTS.md
@@ -85,8 +87,8 @@ CARRIERS: dict[str, tuple[dict[str, str], str | None, set[str]]] = {
     ),
     "rules stay inside by a link": (
         {"CLAUDE.local.md": "x", ".claude/rules": "-> ../r", "r/": ""},
-        RULES,
-        set(),
+        "CLAUDE.local.md",
+        {"claude-rules-unusable"},
     ),
     ".claude leads out": (
         {"CLAUDE.md": "-> {home}/c.md", "~/c.md": "x", ".claude": "-> {home}/d", "~/d/": ""},
@@ -115,19 +117,16 @@ CARRIERS: dict[str, tuple[dict[str, str], str | None, set[str]]] = {
         {"claude-instructions-off"},
     ),
     "CLAUDE.md excluded": (
-        {
-            "CLAUDE.md": "x",
-            "AGENTS.md": "y",
-            ".claude/settings.json": '{"claudeMdExcludes":["**/CLAUDE.md"]}',
-        },
+        {"CLAUDE.md": "x", "AGENTS.md": "y", ".claude/settings.local.json": NO_CLAUDE_MD},
         "AGENTS.md",
         set(),
     ),
-    "AGENTS.md excluded": (
-        {"AGENTS.md": "y", ".claude/settings.json": '{"claudeMdExcludes":["**/AGENTS.md"]}'},
-        RULES,
-        set(),
+    "CLAUDE.md excluded by the project": (
+        {"CLAUDE.md": "x", "AGENTS.md": "y", ".claude/settings.json": NO_CLAUDE_MD},
+        "AGENTS.md",
+        {"claude-excludes-below-root"},
     ),
+    "AGENTS.md excluded": ({"AGENTS.md": "y", "~/.claude/settings.json": NO_AGENTS_MD}, RULES, set()),
     "a new AGENTS.md would hide GEMINI.md from Codex": (
         {"GEMINI.md": "x", "~/.codex/config.toml": 'project_doc_fallback_filenames = ["GEMINI.md"]'},
         RULES,
