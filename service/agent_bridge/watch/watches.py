@@ -89,6 +89,7 @@ class WatchSet:
     _watcher: Watcher | None = None
     _places: dict[Path, Place] = field(default_factory=dict)
     _watched: dict[Path, _Watched] = field(default_factory=dict)
+    _looked_at: list[Path] | None = None
 
     def want(self, places: Iterable[Place]) -> None:
         """Watch exactly these places from now on; what they hold now counts as known."""
@@ -134,10 +135,12 @@ class WatchSet:
         Unless `every` is set those are left out whose watched parent announces that they come and go.
         """
         found = Difference()
-        for path, watched in tuple(self._watched.items()):
-            if path not in self._watched or (not every and self._parent_tells(path, watched)):
-                continue
-            if identity(path) != watched.identity:
+        if self._looked_at is None:
+            # Once a second for every root: worth remembering.
+            self._looked_at = [path for path in self._watched if not self._parent_tells(path)]
+        for path in tuple(self._watched) if every else self._looked_at:
+            watched = self._watched.get(path)
+            if watched is not None and identity(path) != watched.identity:
                 found |= self._replaced(path, watched)
         return found
 
@@ -146,6 +149,7 @@ class WatchSet:
         watched = self._watched.get(directory)
         if watched is not None and watched.identity is not None:
             watched.identity = _NOWHERE
+            self._looked_at = None
 
     def is_alive(self) -> bool:
         """Whether the watcher still works; True where none is wanted or possible."""
@@ -191,22 +195,23 @@ class WatchSet:
         """Stop watching."""
         self._close()
 
-    def _parent_tells(self, path: Path, watched: _Watched) -> bool:
+    def _parent_tells(self, path: Path) -> bool:
         """Whether a directory needn't be looked at, as the watch on its parent announces what happens to it.
 
         A root that holds facts is looked at all the same: something may be mounted over it.
         """
-        if watched.state is not WatchState.MISSING and (
-            watched.identity == _NOWHERE
-            or (path == watched.place.path and watched.place.interest is Interest.EVERYTHING)
+        watched, parent = self._watched[path], self._watched.get(path.parent)
+        if parent is None or parent.state is WatchState.POLLED:
+            return False
+        if watched.state is WatchState.MISSING:
+            # Where the parent is missing too, it brings this one along when it comes.
+            wanted = parent.place.interest.wants(path.name) and path.name not in (parent.listing or {})
+            return wanted and (parent.state is WatchState.WATCHED or self._parent_tells(path.parent))
+        if watched.identity == _NOWHERE or (
+            path == watched.place.path and watched.place.interest is Interest.EVERYTHING
         ):
             return False
-        parent = self._watched.get(path.parent)
-        if parent is None or parent.state is not WatchState.WATCHED:
-            return False
         entry = (parent.listing or {}).get(path.name)
-        if watched.state is WatchState.MISSING:
-            return entry is None and parent.place.interest.wants(path.name)
         return entry is not None and not entry.silent
 
     def _open(self) -> None:
@@ -227,6 +232,7 @@ class WatchSet:
         """Watch first and list afterwards, so that nothing falls between."""
         watched = _Watched(place, identity(path))
         self._watched[path] = watched
+        self._looked_at = None
         if watched.identity is None:
             return
         self._watch(path, watched)
@@ -253,6 +259,7 @@ class WatchSet:
                 reason = f"can't be watched: {error.strerror or error}"
         watched.reason = reason
         watched.state = WatchState.POLLED if reason else WatchState.WATCHED
+        self._looked_at = None
 
     def _why_poll(self, path: Path, watched: _Watched) -> str:
         if self._watcher is None:
@@ -268,6 +275,8 @@ class WatchSet:
         after = list_directory(path, watched.place.interest) if watched.identity is not None else None
         watched.listing = after
         names = changed_names(before, after)
+        if any(path / name in self._watched for name in names):
+            self._looked_at = None
         told = watched.state is WatchState.WATCHED
         found = Difference(
             frozenset(path / name for name in names),
@@ -305,6 +314,7 @@ class WatchSet:
 
     def _forget(self, path: Path) -> None:
         self._watched.pop(path, None)
+        self._looked_at = None
         if self._watcher is not None:
             self._watcher.unwatch(path)
 

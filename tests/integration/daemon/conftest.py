@@ -60,6 +60,18 @@ class Service:
 
     def send(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
+        if number is signal.SIGSTOP:
+            self._wait_stopped()
+
+    def _wait_stopped(self) -> None:
+        """Stopping takes a moment: each thread runs on until the kernel gets at it."""
+        tasks = Path(f"/proc/{self.process.pid}/task")
+        deadline = time.monotonic() + PATIENCE
+        while any(
+            (task / "stat").read_text().rpartition(")")[2].split()[0] != "T" for task in tasks.iterdir()
+        ):
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
 
     def end(self) -> int:
         """SIGTERM; the exit code."""
