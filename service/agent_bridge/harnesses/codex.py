@@ -79,12 +79,16 @@ class Codex(Harness):
         return () if site.project is None or self._carrier_notice(site) else self._project_carriers(site)
 
     def disable_native_memory(self, site: Site) -> tuple[KeyEdit, ...]:
-        """Three keys, where its memory is on in any layer or holds anything."""
+        """Three keys, where its memory is on in any layer or holds anything.
+
+        The older name of the feature wins over the newer one, so a `true` of the user's there goes too.
+        """
         user = codex_config.user_layer(site)
         layers = [user, *codex_config.profile_layers(site), codex_config.project_layer(site)]
         on = any(layer.get(*key) is True for layer in layers if layer is not None for key in _FEATURES)
         if user.problem or not (on or codex_memories.holds_anything(site)):
             return ()
+        older = [_FEATURES[1]] if user.get(*_FEATURES[1]) is True else []
         return tuple(
             KeyEdit(
                 path=user.path,
@@ -94,7 +98,7 @@ class Codex(Harness):
                 why="Codex's own memories are imported; two memories would drift apart",
                 only_if="its memory is on or holds anything",
             )
-            for key in _OFF
+            for key in (*_OFF, *older)
         )
 
     def notices(self, site: Site) -> tuple[Notice, ...]:

@@ -161,7 +161,6 @@ THREE = {("features", "memories"), ("memories", "use_memories"), ("memories", "g
         ({CONFIG: "[features]\nmemories = false\n"}, False),
         ({CONFIG: USE}, False),
         ({CONFIG: ON}, True),
-        ({CONFIG: "[features]\nmemory_tool = true\n"}, True),
         ({"~/.codex/fast.config.toml": ON}, True),
         ({"~/.codex/memories/memory_summary.md": "v1\n"}, True),
         ({"~/.codex/memories/MEMORY.md": "x"}, True),
@@ -175,6 +174,11 @@ def test_its_memory_is_switched_off_where_it_is_on_or_holds_anything(
     look_at_user: Make, found: dict[str, str], off: bool
 ) -> None:
     assert keys(CODEX.disable_native_memory(look_at_user(found))) == (THREE if off else set())
+
+
+def test_the_older_name_of_the_feature_is_switched_off_too(look_at_user: Make) -> None:
+    site = look_at_user({CONFIG: "[features]\nmemory_tool = true\n"})
+    assert keys(CODEX.disable_native_memory(site)) == THREE | {("features", "memory_tool")}
 
 
 def test_a_trusted_project_that_switches_it_on_counts(make: Make) -> None:
