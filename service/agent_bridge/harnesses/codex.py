@@ -81,14 +81,14 @@ class Codex(Harness):
     def disable_native_memory(self, site: Site) -> tuple[KeyEdit, ...]:
         """Three keys, where its memory is on in any layer or holds anything.
 
-        The older name of the feature wins over the newer one, so a `true` of the user's there goes too.
+        The older name of the feature wins over the newer one, so it is set too where it stands.
         """
         user = codex_config.user_layer(site)
         layers = [user, *codex_config.profile_layers(site), codex_config.project_layer(site)]
         on = any(layer.get(*key) is True for layer in layers if layer is not None for key in _FEATURES)
         if user.problem or not (on or codex_memories.holds_anything(site)):
             return ()
-        older = [_FEATURES[1]] if user.get(*_FEATURES[1]) is True else []
+        older = [] if user.get(*_FEATURES[1]) is None else [_FEATURES[1]]
         return tuple(
             KeyEdit(
                 path=user.path,
