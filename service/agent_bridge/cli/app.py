@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import sys
 import typing
 from collections.abc import Callable, Sequence
@@ -100,7 +101,9 @@ def _application(words: Sequence[str]) -> Verbs:
 
 def _topics(words: Sequence[str]) -> Sequence[str]:
     """The modules to import: that of the command, or all for help, completion and a command nobody knows."""
-    command = next((word for word in words if not word.startswith("-")), None)
+    # While the shell completes, the line so far is in a variable: COMP_WORDS (bash), typer's (zsh, fish).
+    line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
+    command = next((word for word in words or line.split()[1:] if not word.startswith("-")), None)
     return [topic for topic, commands in _TOPICS.items() if command in commands] or list(_TOPICS)
 
 

@@ -36,6 +36,8 @@ def _result(error: Exception, words: Sequence[str]) -> Result:
     command = next((word for word in words if not word.startswith("-")), "")
     if isinstance(error, AgentBridgeError):
         return failure(command, error)
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return failure(command, AgentBridgeError(error.strerror, path=os.fsdecode(error.filename)))
     told = AgentBridgeError(
         f"Something unexpected went wrong: {type(error).__name__}: {error}".splitlines()[0],
         remedy=_keep_traceback(error),

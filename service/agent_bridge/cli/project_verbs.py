@@ -22,10 +22,10 @@ from agent_bridge.cli.pass_shown import (
 )
 from agent_bridge.cli.printing import tell
 from agent_bridge.cli.result import Json, Message, Result, counted, info, warning
-from agent_bridge.cli.where import ProjectOption
+from agent_bridge.cli.where import ProjectOption, start_directory
 from agent_bridge.config import Settings, load_settings
 from agent_bridge.daemon.client import service_is_running
-from agent_bridge.errors import EXIT_DONE, EXIT_LEFT_UNDONE, AgentBridgeError, UsageError
+from agent_bridge.errors import EXIT_DONE, EXIT_LEFT_UNDONE, AgentBridgeError
 from agent_bridge.projection import preview, review, setup
 from agent_bridge.projection.engine import Engine, Report, global_engine
 from agent_bridge.projection.ledger import Ledger
@@ -114,7 +114,7 @@ def sync(
 ) -> Result:
     """Bring the agents' files in line with the memory, now."""
     settings = load_settings()
-    listed = setup.listed(_start(project))
+    listed = setup.listed(start_directory(project))
     reports: list[Report] = []
     lines: list[str] = []
     data: list[Json] = []
@@ -149,7 +149,7 @@ def eject(
 ) -> Result:
     """Take this project out: undo every change to other programs' files. The memory itself stays."""
     settings = load_settings()
-    leaving = projects.load_projects() if every else [setup.listed(_start(project))]
+    leaving = projects.load_projects() if every else [setup.listed(start_directory(project))]
     changed = [entry.path for one in leaving for entry in Ledger(one.state).entries()]
     roots = ", ".join(str(one.root) for one in leaving) or "nothing"
     if dry_run or not leaving:
@@ -182,7 +182,7 @@ def eject(
 
 def review_candidates(*, project: ProjectOption = None) -> Result:
     """List texts found in the agents' own files that are not in the memory yet."""
-    start = _start(project)
+    start = start_directory(project)
     known = projects.find_project(start)
     states = [("project", known.state)] if known is not None else []
     states.append(("global", paths.user_state()))
@@ -218,14 +218,9 @@ def review_candidates(*, project: ProjectOption = None) -> Result:
 
 
 def _describe(directory: Path | None, settings: Settings, *, local: bool) -> Project:
-    return setup.describe(_start(directory), mode="local" if local else None, worktrees=settings.worktrees)
-
-
-def _start(directory: Path | None) -> Path:
-    start = Path.cwd() if directory is None else directory.expanduser()
-    if not start.is_dir():
-        raise UsageError("There is no such directory", path=start)
-    return start
+    return setup.describe(
+        start_directory(directory), mode="local" if local else None, worktrees=settings.worktrees
+    )
 
 
 def _passed(engine: Engine) -> Report:

@@ -51,11 +51,22 @@ class Place:
         return paths.cache_dir() / "search" / f"{name}.sqlite"
 
 
-def project_place(directory: Path | None) -> Place:
-    """The store of the project that `directory` (default: the current one) lies in; it needn't exist."""
-    start = Path.cwd() if directory is None else directory.expanduser()
+def start_directory(directory: Path | None) -> Path:
+    """`--project`, or the current directory. Raises UsageError where that isn't one."""
+    try:
+        start = Path.cwd() if directory is None else directory.expanduser()
+    except (FileNotFoundError, RuntimeError) as error:
+        raise UsageError(
+            "The current directory doesn't exist any more." if directory is None else str(error)
+        ) from error
     if not start.is_dir():
         raise UsageError("There is no such directory", path=start)
+    return start
+
+
+def project_place(directory: Path | None) -> Place:
+    """The store of the project that `directory` (default: the current one) lies in; it needn't exist."""
+    start = start_directory(directory)
     known = projects.find_project(start)
     root = projects.locate(start) if known is None else known.root
     state = paths.project_state(projects.id_for(root))

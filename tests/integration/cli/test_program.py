@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import signal
 import subprocess
@@ -138,11 +139,33 @@ def test_control_c(remembering: Program) -> None:
     process.stderr.close()
 
 
+def test_an_error_of_the_system_is_told_plainly(remembering: Program, tmp_path: Path) -> None:
+    elsewhere = {"TMPDIR": str(tmp_path)}
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    ran = subprocess.run(
+        ["sh", "-c", f'rmdir {gone} && exec "$@"', "sh", *remembering.command, "list"],
+        cwd=gone,
+        env={**os.environ, **elsewhere},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (
+        2,
+        "agent-bridge: The current directory doesn't exist any more.\n",
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_unforeseen_error_is_one_line_and_a_file(
     program: Program, sealed_home: Path, tmp_path: Path
 ) -> None:
-    # A list of projects that isn't even a file can't be foreseen by anybody.
-    broken = {"AGENT_BRIDGE_DEBUG": "", "TMPDIR": str(tmp_path), "PYTHONPATH": str(tmp_path)}
+    broken = {
+        "AGENT_BRIDGE_DEBUG": "",
+        "TMPDIR": str(tmp_path),
+        "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]),
+    }
     (tmp_path / "sitecustomize.py").write_text(
         "import agent_bridge.projects as projects\ndef broken(*_):\n    raise ZeroDivisionError('boom')\n"
         "projects.find_project = broken\n"
