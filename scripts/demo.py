@@ -33,6 +33,7 @@ def demonstrate(program: str, base: Path) -> int:
     """Set a project up below `base`, start the service, save a fact, watch it arrive."""
     home, project = base / "home", base / "home" / "shop"
     project.mkdir(parents=True)
+    (home / ".claude").mkdir()  # as if Claude Code were in use here
     environment = sealed(home, base)
     run = runner(environment, project)
     run("git", "init", "-q")

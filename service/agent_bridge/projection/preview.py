@@ -77,7 +77,7 @@ def preview_project(project: Project, settings: Settings) -> Preview:
         steps.append(Step("store", project.store, "is made; facts are markdown files in it"))
     steps += adopting
     steps += _block_steps(survey, snapshot, coming, ledger)
-    steps += _key_steps(survey.keys) + _key_steps(user.keys)
+    steps += _key_steps((*survey.keys, *dict.fromkeys((*survey.native_off, *user.native_off))))
     steps += _git_steps(project, survey)
     counts = {
         "project": len(sorted_items.project),

@@ -107,7 +107,7 @@ def init(project: Project, settings: Settings, *, keep_private: bool = False) ->
         set_keys(engine.ledger, survey.keys)
         keep_merge_driver(engine.ledger, survey)
     report = engine.reconcile()
-    set_user_keys(settings, project.environment)
+    set_user_keys(settings, project, survey)
     global_engine(settings).reconcile()
     return SetUp(project, report, adopted, counts, left)
 
@@ -167,10 +167,11 @@ def set_keys(ledger: Ledger, edits: tuple[KeyEdit, ...]) -> None:
         apply.edit_keys(ledger, path, group)
 
 
-def set_user_keys(settings: Settings, env: Mapping[str, str]) -> None:
+def set_user_keys(settings: Settings, project: Project, survey: Survey) -> None:
     """Switch off the memories that harnesses keep for all projects; they have been imported before."""
     ledger = Ledger(paths.user_state())
-    edits = survey_user(settings, {**os.environ, **env}).keys
+    user = survey_user(settings, project.environment)
+    edits = tuple(dict.fromkeys((*survey.native_off, *user.native_off)))
     with files.locked(paths.user_state() / "lock", timeout=settings.lock_timeout_s, purpose=_PURPOSE):
         set_keys(ledger, edits)
 

@@ -18,7 +18,7 @@ from agent_bridge.harnesses.base import Adoption, Carrier, Harness, KeyEdit, Lin
 from agent_bridge.harnesses.observe import observe_site, observe_user
 from agent_bridge.memory.similarity import normalise
 from agent_bridge.projection.targets import Layout, lay_out
-from agent_bridge.projects import Project
+from agent_bridge.projects import Project, load_projects
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,7 @@ class Survey:
 
     `sites`: the main checkout first, then its worktrees. `heard`: per harness the normalised texts that
     the global blocks give it. `checkout` is the main one's, None outside Git; `checkouts` all by their root.
+    `native_off` are user-wide keys that switch off what harnesses remember by themselves.
     """
 
     sites: tuple[Site, ...]
@@ -34,6 +35,7 @@ class Survey:
     checkouts: Mapping[Path, git.Checkout]
     layout: Layout
     keys: tuple[KeyEdit, ...]
+    native_off: tuple[KeyEdit, ...]
     links: tuple[LinkEdit, ...]
     adoptions: tuple[Adoption, ...]
     notices: tuple[Notice, ...]
@@ -41,7 +43,10 @@ class Survey:
 
 
 def survey_project(project: Project, settings: Settings) -> Survey:
-    """Look at a project: its main checkout and, where they share its store, its worktrees."""
+    """Look at a project: its main checkout and, where they share its store, its worktrees.
+
+    Settings and links are for harnesses that somebody uses here; files in the project serve all of them.
+    """
     checkout = git.find_checkout(project.root)
     roots = [project.root]
     if checkout is not None and project.worktrees == "shared":
@@ -50,6 +55,8 @@ def survey_project(project: Project, settings: Settings) -> Survey:
     known = {root: git.find_checkout(root) for root in roots[1:]} | {project.root: checkout}
     harnesses = all_harnesses()
     main = sites[0]
+    environment = {"PATH": os.environ.get("PATH", ""), **project.environment}
+    used = tuple(harness for harness in harnesses if harness.detect(environment))
     carriers = _carriers(sites, harnesses, Scope.PROJECT)
     layout = lay_out(carriers, budget=settings.block_budget, private_store=project.mode == "local")
     return Survey(
@@ -57,17 +64,23 @@ def survey_project(project: Project, settings: Settings) -> Survey:
         checkout=checkout,
         checkouts={root: found for root, found in known.items() if found is not None},
         layout=layout,
-        keys=tuple(edit for harness in harnesses for edit in harness.key_edits(main)),
-        links=tuple(link for harness in harnesses for link in harness.links(main)),
-        adoptions=tuple(adoption for harness in harnesses for adoption in harness.adoptions(main)),
+        keys=tuple(edit for harness in used for edit in harness.key_edits(main)),
+        native_off=tuple(edit for harness in used for edit in harness.disable_native_memory(main)),
+        links=tuple(link for harness in used for link in harness.links(main)),
+        adoptions=tuple(adoption for harness in used for adoption in harness.adoptions(main)),
         notices=_without_git(project, checkout) + _notices(sites, harnesses) + layout.notices,
         heard=_heard(main, harnesses, settings),
     )
 
 
 def survey_user(settings: Settings, env: Mapping[str, str] | None = None) -> Survey:
-    """Look at the user's own places, for the global store; harnesses that nobody uses here are left out."""
-    environment = dict(os.environ if env is None else env)
+    """Look at the user's own places, for the global store; harnesses that nobody uses here are left out.
+
+    Without `env`, what the last `init` saw counts: a service doesn't have its user's shell variables.
+    """
+    environment = dict(os.environ)
+    recorded = load_projects()
+    environment.update(recorded[-1].environment if env is None and recorded else env or {})
     site = observe_user(environment)
     harnesses = tuple(harness for harness in all_harnesses() if harness.detect(environment))
     layout = lay_out(
@@ -79,7 +92,8 @@ def survey_user(settings: Settings, env: Mapping[str, str] | None = None) -> Sur
         checkout=None,
         checkouts={},
         layout=layout,
-        keys=native,
+        keys=(),
+        native_off=native,
         links=(),
         adoptions=(),
         notices=layout.notices,

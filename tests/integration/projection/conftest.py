@@ -33,6 +33,7 @@ def repository(sealed_home: Path) -> Path:
     """A repository whose AGENTS.md and CLAUDE.md are committed."""
     root = sealed_home / "work"
     root.mkdir()
+    (sealed_home / ".claude").mkdir()
     git(root, "init", "-q", "-b", "main")
     (root / "AGENTS.md").write_bytes(AGENTS)
     (root / "CLAUDE.md").write_bytes(CLAUDE)
