@@ -100,7 +100,7 @@ def splice(data: bytes, body: str, *, separator: bytes | None = None) -> Spliced
     found = _scan(data)
     if found.block:
         before, after = data[: found.block.start], data[found.block.end :]
-        eol = dominant_eol(before + after) or dominant_eol(data) or b"\n"
+        eol = _eol_of(data, found.block)
         return Spliced(before + _written(body, eol) + after, separator or b"")
     before, after = data[: found.insert_at], data[found.insert_at :]
     eol = dominant_eol(data) or b"\n"
@@ -141,13 +141,31 @@ def outside_texts(data: bytes) -> frozenset[str]:
 
 def dominant_eol(data: bytes) -> bytes | None:
     """The most frequent line end (the first of equals), or None where there is none."""
-    crlf = data.count(b"\r\n")
-    counts = {b"\r\n": crlf, b"\n": data.count(b"\n") - crlf, b"\r": data.count(b"\r") - crlf}
+    best = _most_frequent(data)
+    if len(best) == 1:
+        return next(iter(best))
+    return next((found[0] for found in _EOL.finditer(data) if found[0] in best), None)
+
+
+def _eol_of(data: bytes, block: BlockSpan) -> bytes:
+    """The line end for a block that is there: the file's dominant one, of equals the one that it has."""
+    best = _most_frequent(data[: block.start], data[block.end :])
+    has = dominant_eol(data[block.start : block.end])
+    if has and (has in best or not best):
+        return has
+    return min(best, default=b"\n")
+
+
+def _most_frequent(*parts: bytes) -> frozenset[bytes]:
+    """The most frequent line ends of parts that don't touch each other; empty where there is none."""
+    crlf = sum(part.count(b"\r\n") for part in parts)
+    counts = {
+        b"\r\n": crlf,
+        b"\n": sum(part.count(b"\n") for part in parts) - crlf,
+        b"\r": sum(part.count(b"\r") for part in parts) - crlf,
+    }
     most = max(counts.values())
-    if most == 0:
-        return None
-    best = [eol for eol, count in counts.items() if count == most]
-    return next(found[0] for found in _EOL.finditer(data) if found[0] in best)
+    return frozenset(eol for eol, count in counts.items() if count == most > 0)
 
 
 @dataclass(frozen=True, slots=True)

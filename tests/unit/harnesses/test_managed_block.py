@@ -77,6 +77,8 @@ def test_remove_undoes_splice_exactly(data: bytes) -> None:
 @given(FILES)
 @example(b"a\r\nb\n")
 @example(b"a\nb\r")
+@example(b"\r```\n\n\r\n")
+@example(b"# Title\r```\n\n\r\n\r\n")
 def test_outside_bytes_stay_and_a_second_splice_changes_nothing(data: bytes) -> None:
     first = splice(data, BODY)
     span = find_block(first.data)
