@@ -88,6 +88,13 @@ def service_lock(env: Mapping[str, str] | None = None) -> Path:
     return state_dir(env) / "service.lock"
 
 
+def log_file(env: Mapping[str, str] | None = None) -> Path:
+    """Our own log, where no journal keeps it: state_dir()/service.log; on macOS in ~/Library/Logs."""
+    if sys.platform == "darwin" and _override("STATE", env) is None:
+        return home(env) / "Library/Logs" / APP / f"{APP}.log"
+    return state_dir(env) / "service.log"
+
+
 def cache_dir(env: Mapping[str, str] | None = None) -> Path:
     """What can be rebuilt: ~/.cache/agent-bridge; on macOS ~/Library/Caches/agent-bridge."""
     return _place("CACHE", "XDG_CACHE_HOME", ".cache", "Caches/agent-bridge", env)

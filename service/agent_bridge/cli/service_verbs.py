@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from types import NoneType
 from typing import Annotated, Any, cast
 
@@ -14,6 +15,7 @@ from agent_bridge.cli.result import Result, info
 from agent_bridge.cli.status import status
 from agent_bridge.config import Settings
 from agent_bridge.daemon import control
+from agent_bridge.daemon.install import Manager, entry_point, find_manager, installed_manager
 from agent_bridge.errors import EXIT_DONE, EXIT_FAILED, AgentBridgeError, UsageError
 
 _PANEL = "Service"
@@ -37,6 +39,11 @@ def register(verbs: Verbs) -> None:
     verbs.verb("logs", panel=_PANEL)(logs)
     service = Verbs("service", "The service: run it, have it started at login, look at it.")
     service.verb("run")(_with_setting_flags(_run))
+    service.verb("install")(install)
+    service.verb("uninstall")(uninstall)
+    service.verb("start")(start)
+    service.verb("stop")(stop)
+    service.verb("restart")(restart)
     service.verb("status")(service_status)
     service.verb("logs")(logs)
     verbs.add(service, panel=_PANEL)
@@ -49,13 +56,7 @@ def up() -> Result:
 
 def down() -> Result:
     """Stop the service."""
-    stopped = control.down()
-    if stopped is control.Stop.FAILED:
-        raise AgentBridgeError(
-            "The service runs, but its process can't be told for certain, so nothing was stopped.",
-            remedy="Look at it with `agent-bridge status`.",
-        )
-    return Result("down", data={"result": stopped.value}, view=(_DOWN[stopped],))
+    return _stopped("down")
 
 
 def logs(*, lines: LinesOption = 100, follow: FollowOption = False, as_json: JsonOption = False) -> Result:
@@ -68,6 +69,57 @@ def logs(*, lines: LinesOption = 100, follow: FollowOption = False, as_json: Jso
 def service_status() -> Result:
     """Say how the service is; the same as `agent-bridge status`."""
     return status()
+
+
+def install() -> Result:
+    """Have the service started now and at each login, by systemd or launchd."""
+    manager = find_manager()
+    done = manager.install(entry_point(), os.environ)
+    runs = f"The service runs, pid {done.pid}, and" if done.pid else "The service is installed; it"
+    return Result(
+        "service install",
+        data={"manager": manager.title, "file": str(done.file), "pid": done.pid},
+        view=(f"{runs} is started at each login by {manager.title}: {done.file}",),
+        messages=tuple(info(remark) for remark in done.remarks),
+    )
+
+
+def uninstall() -> Result:
+    """Stop the service and take it from systemd or launchd; memories and settings stay."""
+    manager = find_manager()
+    was_there = manager.uninstall()
+    view = "The service is stopped and no longer started." if was_there else "The service wasn't installed."
+    return Result(
+        "service uninstall", data={"manager": manager.title, "was_installed": was_there}, view=(view,)
+    )
+
+
+def start() -> Result:
+    """Start the service: the installed one, else in the background like `up`."""
+    manager = installed_manager()
+    if manager is None:
+        return _started("service start", control.up())
+    manager.start()
+    return _managed("service start", manager, "The service runs.")
+
+
+def stop() -> Result:
+    """Stop the service until it is started again or the next login."""
+    manager = installed_manager()
+    if manager is None:
+        return _stopped("service stop")
+    manager.stop()
+    return _managed("service stop", manager, "The service is stopped.")
+
+
+def restart() -> Result:
+    """Stop the service and start it again."""
+    manager = installed_manager()
+    if manager is None:
+        _stopped("service restart")
+        return _started("service restart", control.up())
+    manager.restart()
+    return _managed("service restart", manager, "The service was restarted.")
 
 
 def _run(**flags: object) -> Result:
@@ -96,6 +148,20 @@ def _with_setting_flags(function: Verb) -> Verb:
 def _option_type(annotation: object) -> object:
     """The setting's plain type, or none; choices and bounds are checked where all settings are."""
     return (annotation if isinstance(annotation, type) else str) | NoneType
+
+
+def _stopped(command: str) -> Result:
+    stopped = control.down()
+    if stopped is control.Stop.FAILED:
+        raise AgentBridgeError(
+            "The service runs, but its process can't be told for certain, so nothing was stopped.",
+            remedy="Look at it with `agent-bridge status`.",
+        )
+    return Result(command, data={"result": stopped.value}, view=(_DOWN[stopped],))
+
+
+def _managed(command: str, manager: Manager, view: str) -> Result:
+    return Result(command, data={"result": "done", "manager": manager.title}, view=(view,))
 
 
 def _started(command: str, started: control.Started) -> Result:

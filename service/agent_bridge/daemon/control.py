@@ -17,6 +17,7 @@ from pathlib import Path
 from agent_bridge import paths
 from agent_bridge.daemon import client
 from agent_bridge.daemon.lifecycle import recorded_pid
+from agent_bridge.daemon.own_log import put_aside_when_long
 from agent_bridge.errors import AgentBridgeError
 
 STOP_SECONDS = 8.0
@@ -59,7 +60,7 @@ class Started:
 
 def log_file() -> Path:
     """Where a service that `up` started writes its log."""
-    return paths.state_dir() / "service.log"
+    return paths.log_file()
 
 
 def up(*, timeout: float = 30.0) -> Started:
@@ -103,6 +104,8 @@ def down(*, timeout: float = STOP_SECONDS) -> Stop:
 
 def _spawn() -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "agent_bridge.cli.entry", "service", "run"]
+    paths.ensure_private_dir(log_file().parent)
+    put_aside_when_long()
     with log_file().open("ab") as log:
         os.fchmod(log.fileno(), 0o600)
         return subprocess.Popen(

@@ -32,6 +32,10 @@ def run(*, engines: Engines | None = None, **flags: object) -> int:
     inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
     _catch_signals(inbox)
 
+    from agent_bridge.daemon.own_log import keep_own_log
+
+    keep_own_log()
+
     from agent_bridge.daemon.lifecycle import single_instance
 
     with single_instance():
@@ -72,6 +76,8 @@ def _react(
 
     settings = read_settings()
     log.configure(settings.log_level)
+    for warning in settings.warnings:
+        log.get_logger("settings").warning(warning)
     watches = WatchSet(inbox.put, open_watcher, polling=settings.polling)
     jobs = Jobs(lambda name: inbox.put(DueJob(name)))
     reactor = Reactor(
