@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from pathlib import Path, PurePath
 
 from agent_bridge import git
@@ -53,6 +54,7 @@ def exclude_lines(
     return lines
 
 
+@lru_cache(maxsize=20_000)
 def escape(name: str) -> str | None:
     """A path as an exact pattern for gitignore(5); None if there is none (line breaks, no UTF-8).
 

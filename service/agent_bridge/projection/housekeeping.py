@@ -34,6 +34,7 @@ class Excluder:
         self._ledger = ledger
         self._tracked: set[Path] = set()
         self._stamp: object = self
+        self._kept: object = None
 
     def tracks(self, path: Path) -> bool:
         """Whether Git tracked `path`, below the store, when `keep` last asked."""
@@ -52,14 +53,20 @@ class Excluder:
         stamp = git.index_stamp(checkout)
         if full or stamp != self._stamp:
             self._tracked, self._stamp = git.tracked_below(checkout, project.store), stamp
-        names = [fact.path for fact in snapshot.shared] + [item.name for item in snapshot.documents]
+        created = _created_here(self._ledger, survey)
+        shared = {fact.path for fact in snapshot.shared} | {item.name for item in snapshot.documents}
+        wanted = (shared, created, stamp)
+        if wanted == self._kept and not full:
+            return
+        tracked = {path.relative_to(project.store).as_posix() for path in self._tracked}
         lines = excludes.exclude_lines(
             store=STORE_NAME,
             local=project.mode == "local",
-            shared=[name for name in names if project.store / name not in self._tracked],
-            created=_created_here(self._ledger, survey),
+            shared=sorted(shared - tracked),
+            created=created,
         )
         apply.edit_lines(self._ledger, git.exclude_file(checkout), lines)
+        self._kept = wanted
 
 
 def check_keys(ledger: Ledger) -> list[Notice]:
