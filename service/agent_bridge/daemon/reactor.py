@@ -117,6 +117,7 @@ class Reactor:
             self._notifier.extend_start(_START_EXTENSION)
             self._reconcile(unit)
             self._publish()
+        self._arm(self._supervisor.units)
         self._last_full_check = time.time()
 
     def _take_messages(self) -> None:
@@ -268,6 +269,8 @@ class Reactor:
                 return
             self._reconcile(unit)
             self._notifier.watchdog()
+        # A harness may have got another home, a repository another worktree.
+        self._arm(self._supervisor.units)
         self._last_full_check = time.time()
         self._publish()
 
