@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,7 +48,7 @@ def test_a_layer_that_asks_for_memories_itself_is_reported(
 
     assert codex.exec(git_repo, profile=profile).prompt.memory_section is not None
     with product.service() as service:
-        told = str(service.status())
+        told = _told(service.status())
     name = "work.config.toml" if place == "profile" else str(git_repo / ".codex/config.toml")
     assert name in told
 
@@ -87,10 +89,15 @@ def test_another_value_is_the_users_word(codex: Codex, product: Product, git_rep
     config.write_text(text, "utf-8")
 
     with product.service() as service:
-        told = str(service.status())
+        told = _told(service.status())
 
     assert config.read_text("utf-8") == text
     assert "use_memories" in told
+
+
+def _told(status: Mapping[str, Any]) -> str:
+    scopes = [*status["projects"], status["global"]]
+    return "\n".join(notice["text"] for scope in scopes for notice in scope["notices"])
 
 
 def _switched_off(codex: Codex, product: Product, root: Path) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -31,9 +31,11 @@ class Case:
     codex: tuple[int, int] = (1, 1)
     absent: tuple[str, ...] = ()
     config: str = ""
-    told: str = field(default="")
+    told: frozenset[str] = frozenset()
+    """Codes of the notices in `status`: the two exceptions that the design names, and nothing else."""
 
 
+IMPORT, NESTED = frozenset({"claude-import-below-root"}), frozenset({"claude-nested"})
 AGENTS = {"AGENTS.md": f"# Agents\n\n{THEIRS}\n"}
 CLAUDE = {"CLAUDE.md": "# Claude\n\nMine too.\n"}
 
@@ -44,13 +46,11 @@ CASES = (
     Case("agents-md alone", AGENTS, absent=("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")),
     Case("no file at all", {}, absent=("CLAUDE.md",)),
     Case("claude-md alone", CLAUDE),
-    Case("an import", AGENTS | {"CLAUDE.md": "# Claude\n\n@AGENTS.md\n"}, claude=(1, 0), told="import"),
+    Case("an import", AGENTS | {"CLAUDE.md": "# Claude\n\n@AGENTS.md\n"}, claude=(1, 0), told=IMPORT),
     Case("claude-md in its directory", AGENTS | {".claude/CLAUDE.md": "Mine too.\n"}, absent=("CLAUDE.md",)),
     Case("a local claude-md", AGENTS | {"CLAUDE.local.md": "Mine too.\n"}, absent=("CLAUDE.md",)),
     Case("a parent's claude-md", AGENTS | {"../CLAUDE.md": "Mine too.\n"}, absent=("CLAUDE.md",)),
-    Case(
-        "a nested claude-md", AGENTS | {"sub/CLAUDE.md": "Mine too.\n"}, claude=(1, 0), told="sub/CLAUDE.md"
-    ),
+    Case("a nested claude-md", AGENTS | {"sub/CLAUDE.md": "Mine too.\n"}, claude=(1, 0), told=NESTED),
     Case("an override", AGENTS | CLAUDE | {"AGENTS.override.md": "Instead.\n"}),
     Case("an empty override", AGENTS | CLAUDE | {"AGENTS.override.md": ""}),
     Case(
@@ -74,7 +74,7 @@ def test_each_client_has_the_fact_once(
     with product.service() as service:
         with service.change(git_repo):
             facts.save(git_repo)
-        told = str(service.project(git_repo)["notices"])
+        told = {notice["code"] for notice in service.project(git_repo)["notices"]}
 
     places = (git_repo, git_repo / "sub")
     prompts = [claude.prompt(place) for place in places]
@@ -82,7 +82,7 @@ def test_each_client_has_the_fact_once(
     assert tuple(codex.prompt(place).count(facts.BODY) for place in places) == case.codex
     assert [_index_lines(prompt.memory_index) for prompt in prompts] == [1, 1]
     assert [name for name in case.absent if (git_repo / name).exists()] == []
-    assert case.told in told
+    assert told == case.told
 
 
 def test_a_removed_fact_is_gone_from_both(
@@ -103,6 +103,46 @@ def test_a_removed_fact_is_gone_from_both(
     assert _index_lines(after.memory_index) == 0
     assert codex.prompt(git_repo).count(facts.BODY) == 0
     assert (git_repo / "AGENTS.md").read_text("utf-8").startswith(AGENTS["AGENTS.md"])
+
+
+def test_a_session_in_a_worktree_has_the_fact_once(
+    claude: Claude, codex: Codex, product: Product, git_repo: Path
+) -> None:
+    _lay_out(git_repo, AGENTS | CLAUDE)
+    worktree = git_repo.with_name("branch")
+    subprocess.run(["git", "worktree", "add", "-q", str(worktree)], cwd=git_repo, check=True)
+    product.init(git_repo)
+
+    with product.service() as service:
+        facts.save(git_repo)
+        for name in ("AGENTS.md", "CLAUDE.md"):
+            service.until_in(worktree / name, facts.BODY)
+
+    prompt = claude.prompt(worktree)
+    assert (prompt.count(facts.BODY), _index_lines(prompt.memory_index)) == (1, 1)
+    assert codex.prompt(worktree).count(facts.BODY) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["Spelling is British here.", "Spelling is British here. It is colour, in code too."]
+)
+def test_a_fact_of_both_scopes_is_there_once(
+    claude: Claude, codex: Codex, product: Product, git_repo: Path, text: str, needle: str
+) -> None:
+    _lay_out(git_repo, AGENTS | CLAUDE)
+    elsewhere = git_repo.with_name("elsewhere")
+    elsewhere.mkdir()
+    product.init(git_repo)
+    product.run("add", text, "--scope", "global", cwd=git_repo)
+    product.run("add", text, cwd=git_repo)
+
+    with product.service():
+        pass
+
+    for place in (git_repo, elsewhere):
+        prompt = claude.prompt(place)
+        assert prompt.count(needle) - (prompt.memory_index or "").count(needle) == 1
+        assert codex.prompt(place).count(needle) == 1
 
 
 def _in_place(path: Path, body: str) -> None:
