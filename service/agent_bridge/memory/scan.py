@@ -88,6 +88,8 @@ def walk(root: str) -> Listing:
                     if entry.is_symlink():
                         symlinks.append((prefix + name, entry.path))
                     elif entry.is_dir(follow_symlinks=False):
+                        if is_fact_name(name):
+                            problems.append(_misnamed(prefix + name))
                         if depth >= MAX_DEPTH:
                             problems.append(_too_deep(prefix + name))
                         else:
@@ -223,6 +225,11 @@ def _kind(mode: int) -> str:
 
 def _special(path: str, mode: int) -> Problem:
     return Problem(_shown(path), f"it is {_kind(mode)}, not a file", "Move it out of the store.")
+
+
+def _misnamed(path: str) -> Problem:
+    reason = "it is a directory with the name of a fact; the facts in it are read"
+    return Problem(_shown(path), reason, "Give it a name without .md.")
 
 
 def _too_deep(path: str) -> Problem:

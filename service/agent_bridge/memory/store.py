@@ -16,12 +16,10 @@ from agent_bridge import files
 from agent_bridge.errors import (
     AgentBridgeError,
     ConflictError,
-    DuplicateError,
-    NotFoundError,
     RefusedError,
     UsageError,
 )
-from agent_bridge.memory import fact_cache, naming, scan, similarity, snapshot
+from agent_bridge.memory import fact_cache, naming, scan, snapshot
 from agent_bridge.memory.documents import DOCUMENTS, Document
 from agent_bridge.memory.fact import (
     MAX_BYTES,
@@ -34,6 +32,7 @@ from agent_bridge.memory.fact import (
     replace_body,
     set_keys,
 )
+from agent_bridge.memory.finding import Similar, fact_at, find_fact, refuse_duplicate, similar_facts
 from agent_bridge.memory.privacy import Judgements, PrivacyRecord
 from agent_bridge.memory.scan import Known
 from agent_bridge.memory.secrets import find_secrets
@@ -46,17 +45,7 @@ __all__ = ["Added", "Document", "Problem", "Similar", "Snapshot", "Store"]
 IGNORED = ("MEMORY.md", "index.json")
 """Derived files: what a store's own .gitignore names."""
 
-_SHORTEST_PREFIX = 4
 _TRIES = 50
-
-
-@dataclass(frozen=True, slots=True)
-class Similar:
-    """A fact that shares many words with a text; `score` is the Jaccard figure, `why` says it in words."""
-
-    fact: Fact
-    score: float
-    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +124,11 @@ class Store:
 
         Raises NotFoundError, UsageError where several begin so.
         """
-        return _find(self.scan().facts, key)
+        return find_fact(self.scan().facts, key)
 
     def similar(self, text: str, *, but: str = "") -> list[Similar]:
         """The facts that resemble a text, the most similar first; `but` is an id to leave out."""
-        return self._similar(self.scan().facts, text, but)
+        return similar_facts(self.scan().facts, text, threshold=self._threshold, but=but)
 
     # --- writing
 
@@ -189,7 +178,7 @@ class Store:
         _check_text(text, content("00000000-0000-check"))
         with self._locked("add a fact"):
             facts = self.scan().facts
-            _refuse_duplicate(facts, text)
+            refuse_duplicate(facts, text)
             self.create()
             number = naming.next_number([*self._entry_names(), *(fact.id for fact in facts)], moment)
             path = self._create_new(
@@ -212,7 +201,7 @@ class Store:
         stem = naming.safe_stem(name, parsed.body)
         with self._locked("take over a fact"):
             facts = self.scan().facts
-            _refuse_duplicate(facts, parsed.body)
+            refuse_duplicate(facts, parsed.body)
             self.create()
             path = self._create_new(
                 lambda attempt: f"{stem}.md" if not attempt else f"{stem}.imported-{attempt}.md",
@@ -228,8 +217,8 @@ class Store:
 
         with self._locked("edit a fact"):
             facts = self.scan().facts
-            fact = _find(facts, key)
-            _refuse_duplicate([one for one in facts if one.path != fact.path], text)
+            fact = find_fact(facts, key)
+            refuse_duplicate([one for one in facts if one.path != fact.path], text)
             _check_text(plain_body(text), text.encode())
             return self._rewrite(fact, changed)
 
@@ -248,7 +237,7 @@ class Store:
         """
         with self._locked("share a fact"):
             found = self.scan()
-            fact = _find(found.facts, key)
+            fact = find_fact(found.facts, key)
             if fact.secrets:
                 raise RefusedError(
                     f"This fact holds a credential ({', '.join(fact.secrets)}) and can't be shared",
@@ -265,7 +254,7 @@ class Store:
             if fact.private:
                 fact = self._rewrite(fact, lambda data: set_keys(data, {"private": False}))
             self._privacy.release(fact)
-            fact = _at(self.scan().facts, fact.path)
+            fact = fact_at(self.scan().facts, fact.path)
             if fact.private:
                 raise RefusedError(
                     "Another line of this fact's file still says that it is private",
@@ -337,13 +326,6 @@ class Store:
             problems.append(Problem(str(self._privacy.path), f"it can't be written: {error.title}", remedy))
             return self._privacy.current()
 
-    def _similar(self, facts: Iterable[Fact], text: str, but: str = "") -> list[Similar]:
-        by_id = {fact.id: fact for fact in facts if fact.id != but}
-        found = similarity.most_similar(
-            text, ((fact.id, fact.body) for fact in by_id.values()), threshold=self._threshold
-        )
-        return [Similar(by_id[key], score, why) for key, score, why in found]
-
     def _create_new(self, name: Callable[[int], str], content: Callable[[str], bytes]) -> str:
         """Write a file that didn't exist, under the first free name; never over another."""
         for attempt in range(_TRIES):
@@ -366,10 +348,10 @@ class Store:
             return []
 
     def _added(self, path: str, before: Iterable[Fact], *, private: bool) -> Added:
-        fact = _at(self.refresh(self.root / path).facts, path)
+        fact = fact_at(self.refresh(self.root / path).facts, path)
         if private:
             self._privacy.add([fact])
-        return Added(fact, self._similar(before, fact.body))
+        return Added(fact, similar_facts(before, fact.body, threshold=self._threshold))
 
     def _rewrite(self, fact: Fact, change: Callable[[bytes], bytes]) -> Fact:
         path = self.root / fact.path
@@ -382,34 +364,7 @@ class Store:
                 f"This fact can't be changed: {problem.reason}", path=path, remedy=problem.remedy
             ) from problem
         files.replace(image, data, keep_dir=self._keep_dir)
-        return _at(self.refresh(path).facts, fact.path)
-
-
-def _find(facts: tuple[Fact, ...], key: str) -> Fact:
-    for fact in facts:
-        if key in (fact.id, fact.path) or f"{key}.md" == fact.path:
-            return fact
-    starting = [fact for fact in facts if len(key) >= _SHORTEST_PREFIX and fact.id.startswith(key)]
-    if len(starting) == 1:
-        return starting[0]
-    if starting:
-        shown = ", ".join(fact.id for fact in starting[:5])
-        raise UsageError(f"Several facts begin with {key}.", detail=shown, remedy="Write more of the id.")
-    raise NotFoundError(f"There is no fact {key}.", remedy="`agent-bridge list` shows the ids.")
-
-
-def _at(facts: tuple[Fact, ...], path: str) -> Fact:
-    for fact in facts:
-        if fact.path == path:
-            return fact
-    raise ConflictError("The fact was changed by somebody else at this moment", path=path)
-
-
-def _refuse_duplicate(facts: Iterable[Fact], text: str) -> None:
-    wanted = similarity.text_hash(text)
-    for fact in facts:
-        if fact.text_hash == wanted:
-            raise DuplicateError(fact.id)
+        return fact_at(self.refresh(path).facts, fact.path)
 
 
 def _check_text(text: str, data: bytes) -> None:

@@ -62,7 +62,9 @@ def test_what_is_a_fact_and_what_is_not(root: Path, store: Store) -> None:
     (root / "blank.md").write_text("\n\n")
     found = store.scan()
     assert _paths(found) == sorted(facts)
-    assert found.problems == ()
+    assert {path: reason[:17] for path, reason in _reasons(found).items()} == {
+        "deep/er.md": "it is a directory"
+    }
     assert {fact.path for fact in found.facts if fact.type == "decision"} == {"decisions/1.md"}
 
 

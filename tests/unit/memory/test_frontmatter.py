@@ -84,6 +84,21 @@ def test_what_the_fast_path_accepts_it_reads_as_libyaml_does(head: str) -> None:
         assert fast == load_mapping(head)
 
 
+_lines = st.tuples(
+    st.sampled_from(["", "  "]),
+    st.sampled_from(["a", "b", "metadata", "d-e", "f_1"]),
+    st.one_of(st.text(alphabet="ab :#-[],'\"é😀&*!|>%@{}?=~.\\", max_size=8), st.text(max_size=6)),
+)
+
+
+@given(st.lists(_lines, max_size=5))
+def test_lines_that_look_like_keys_are_read_as_libyaml_does(lines: list[tuple[str, str, str]]) -> None:
+    head = "".join(f"{indent}{key}: {value}\n" for indent, key, value in lines)
+    fast = fast_mapping(head)
+    if fast is not None:
+        assert fast == load_mapping(head)
+
+
 @pytest.mark.parametrize("head", [
     "a: b\nc: d e f\n",
     "tags: [one, two-three, vier fünf]\n",
