@@ -396,3 +396,38 @@ def test_idle_it_does_nearly_nothing(start_service: Starter, make_project: Maker
 def cpu_seconds(service: Service) -> float:
     fields = Path(f"/proc/{service.process.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_killed_again_and_again_while_facts_are_saved_it_ends_right(
+    start_service: Starter, make_project: Maker
+) -> None:
+    project = make_project()
+    for start in range(0, 60, 10):
+        service = start_service()
+        for number in range(start, start + 10):
+            save(project, f"{number:02}.md", str(number))
+        service.process.kill()
+        service.process.wait()
+    start_service()
+    assert (project.root / "OUT.md").read_text() == "".join(f"{number}\n" for number in range(60))
+    assert client.read_status()["state"] == "ok"
+
+
+def test_five_hundred_files_of_another_branch(start_service: Starter, make_project: Maker) -> None:
+    project = make_project()
+    git = ("git", "-C", str(project.root))
+    for words in (("init", "-q", "-b", "one"), ("commit", "-q", "--allow-empty", "-m", "none")):
+        subprocess.run([*git, *words], check=True)
+    subprocess.run([*git, "switch", "-q", "-c", "two"], check=True)
+    for number in range(500):
+        save(project, f"{number:03}.md", str(number))
+    subprocess.run([*git, "add", ".memory"], check=True)
+    subprocess.run([*git, "commit", "-q", "-m", "many"], check=True)
+    start_service()
+    many = "".join(f"{number}\n" for number in range(500))
+    assert (project.root / "OUT.md").read_text() == many
+    for branch, text in (("one", ""), ("two", many), ("one", "")):
+        subprocess.run([*git, "switch", "-q", branch], check=True)
+        wait_for_text(project.root / "OUT.md", text)
+    status = client.read_status()
+    assert status["watch"]["missed"] == 0
