@@ -124,7 +124,12 @@ def test_a_session_in_a_worktree_has_the_fact_once(
 
 
 @pytest.mark.parametrize(
-    "text", ["Spelling is British here.", "Spelling is British here. It is colour, in code too."]
+    ("text", "needle"),
+    [
+        ("Spelling is British here.", "Spelling is British here."),
+        ("# Spelling\n\nBritish. It is colour, in code too.", "It is colour, in code too."),
+    ],
+    ids=["one line", "title and body"],
 )
 def test_a_fact_of_both_scopes_is_there_once(
     claude: Claude, codex: Codex, product: Product, git_repo: Path, text: str, needle: str
