@@ -77,3 +77,15 @@ def test_a_bad_setting_is_wrong_usage(program: Program, flag: str, value: str) -
     ran = program("service", "run", flag, value)
     assert ran.code == 2
     assert flag in ran.err
+
+
+def test_start_restart_stop_without_a_service_manager(program: Program) -> None:
+    """Where nothing is installed they do what `up` and `down` do."""
+    started = program("service", "start", "--json").json["data"]
+    try:
+        assert started["result"] == "started"
+        restarted = program("service", "restart", "--json").json["data"]
+        assert restarted["result"] == "started"
+        assert restarted["pid"] != started["pid"]
+    finally:
+        assert program("service", "stop", "--json").json["data"]["result"] == "stopped"
