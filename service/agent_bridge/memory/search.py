@@ -38,7 +38,8 @@ _SNIPPET_CHARACTERS = 120
 _SCHEMA = 1
 _TABLES = """
 CREATE TABLE facts
-  (rowid INTEGER PRIMARY KEY, path TEXT UNIQUE NOT NULL, digest TEXT NOT NULL, stamp TEXT NOT NULL);
+  (rowid INTEGER PRIMARY KEY, path TEXT UNIQUE NOT NULL, digest TEXT NOT NULL, stamp TEXT NOT NULL,
+   length INTEGER NOT NULL);
 CREATE VIRTUAL TABLE texts USING fts5(title, tags, description, body, tokenize = 'trigram');
 CREATE TABLE meta (digest TEXT NOT NULL);
 INSERT INTO meta VALUES ('');
@@ -48,16 +49,30 @@ SELECT facts.path, -bm25(texts, {", ".join(map(str, _WEIGHTS))}) AS score
 FROM texts JOIN facts ON facts.rowid = texts.rowid WHERE texts MATCH ?
 ORDER BY round(score, {_DIGITS}) DESC, facts.stamp DESC, facts.path LIMIT ?
 """  # noqa: S608 - the weights are constants of this module
-_ADD_FACT = "INSERT INTO facts (path, digest, stamp) VALUES (?, ?, ?)"
+_ADD_FACT = "INSERT INTO facts (path, digest, stamp, length) VALUES (?, ?, ?, ?)"
 _ADD_TEXTS = "INSERT INTO texts (rowid, title, tags, description, body) VALUES (?, ?, ?, ?, ?)"
-_ALL_TEXTS = """
-SELECT path, stamp, title, tags, description, body FROM texts JOIN facts ON facts.rowid = texts.rowid
+_WHOLE = "title || char(10) || tags || char(10) || description || char(10) || body"
+_HOLDS = f"instr({_WHOLE}, ?)"
+_ROWS_THAT = """
+SELECT path, stamp, title, tags, description, body FROM texts JOIN facts ON facts.rowid = texts.rowid WHERE
 """
+_COUNT_HOLDING = f"SELECT count(*) FROM texts WHERE {_HOLDS}"  # noqa: S608 - constants
 _UNUSABLE = {1, 11, 26}  # SQLITE_ERROR (a table is missing), SQLITE_CORRUPT, SQLITE_NOTADB
 _MARKS = dict.fromkeys(range(0x300, 0x370))  # accents only: Japanese voicing marks tell words apart
-_BROKEN = dict.fromkeys(
-    [0, *range(0xD800, 0xE000)], "\ufffd"
-)  # NUL ends a text for FTS5; SQLite takes no surrogates
+# NUL ends a text for FTS5, and SQLite takes no surrogates.
+_BROKEN = dict.fromkeys([0, *range(0xD800, 0xE000)], "\ufffd")
+
+_Row = tuple[str, str, Columns]
+"""A fact's path, the time of its last change, and its columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Corpus:
+    """What BM25 has to know of all facts: how many, their length in all, and how many hold each word."""
+
+    count: int
+    length: int
+    holding: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +106,9 @@ class Search:
         if not any(_holds(_columns(fact), words) for fact in secret):
             with contextlib.suppress(sqlite3.Error, OSError, AgentBridgeError):
                 return self._from_cache(snapshot, words, limit)
-        return _rank(((fact.path, _stamp(fact), _columns(fact)) for fact in snapshot.facts), words, limit)
+        rows = [(fact.path, _stamp(fact), _columns(fact)) for fact in snapshot.facts]
+        found = [row for row in rows if _holds(row[2], words)]
+        return _rank(found, words, _count_in_memory(rows, words), limit)
 
     def _from_cache(self, snapshot: Snapshot, words: Sequence[str], limit: int) -> list[tuple[str, float]]:
         try:
@@ -118,8 +135,9 @@ def _ask(cache_file: Path, snapshot: Snapshot, words: Sequence[str], limit: int)
         if min(map(len, words)) >= _TRIGRAM:
             quoted = " AND ".join('"' + word.replace('"', '""') + '"' for word in words)
             return [(path, score) for path, score in database.execute(_MATCHING, (quoted, limit))]
-        rows = database.execute(_ALL_TEXTS)
-        return _rank(((path, stamp, (a, b, c, d)) for path, stamp, a, b, c, d in rows), words, limit)
+        holding = database.execute(_ROWS_THAT + " AND ".join([_HOLDS] * len(words)), words)
+        rows = ((path, stamp, (a, b, c, d)) for path, stamp, a, b, c, d in holding)
+        return _rank(rows, words, _count_in_cache(database, words), limit)
 
 
 @contextlib.contextmanager
@@ -162,8 +180,9 @@ def _bring_up_to_date(database: sqlite3.Connection, snapshot: Snapshot) -> None:
             continue
         if rowid is not None:
             _forget(database, rowid)
-        new = database.execute(_ADD_FACT, (fact.path, fact.digest, _stamp(fact))).lastrowid
-        database.execute(_ADD_TEXTS, (new, *_columns(fact)))
+        columns = _columns(fact)
+        row = (fact.path, fact.digest, _stamp(fact), sum(map(len, columns)))
+        database.execute(_ADD_TEXTS, (database.execute(_ADD_FACT, row).lastrowid, *columns))
     for rowid, _ in known.values():
         _forget(database, rowid)
     database.execute("UPDATE meta SET digest = ?", (snapshot.digest,))
@@ -174,38 +193,41 @@ def _forget(database: sqlite3.Connection, rowid: int) -> None:
     database.execute("DELETE FROM facts WHERE rowid = ?", (rowid,))
 
 
+def _count_in_memory(rows: Sequence[_Row], words: Sequence[str]) -> _Corpus:
+    texts = ["\n".join(columns) for _, _, columns in rows]
+    return _Corpus(
+        len(rows), sum(map(len, texts)), {word: sum(word in text for text in texts) for word in words}
+    )
+
+
+def _count_in_cache(database: sqlite3.Connection, words: Sequence[str]) -> _Corpus:
+    count, length = database.execute("SELECT count(*), total(length) FROM facts").fetchone()
+    holding = {word: database.execute(_COUNT_HOLDING, (word,)).fetchone()[0] for word in words}
+    return _Corpus(count, int(length), holding)
+
+
 def _rank(
-    rows: Iterable[tuple[str, str, Columns]], words: Sequence[str], limit: int
+    found: Iterable[_Row], words: Sequence[str], corpus: _Corpus, limit: int
 ) -> list[tuple[str, float]]:
     """BM25 as FTS5 computes it over trigrams, for what FTS5 can't be asked: (path, score), best first."""
-    count, total = 0, 0
-    holding = dict.fromkeys(words, 0)
-    found: list[tuple[str, str, int, list[float]]] = []
-    for path, stamp, columns in rows:
-        whole = "\n".join(columns)
-        length = len(whole)
-        count += 1
-        total += length
-        present = [word for word in words if word in whole]
-        for word in present:
-            holding[word] += 1
-        if len(present) == len(words):
-            found.append((path, stamp, length, [_frequency(columns, word) for word in words]))
-    idf = [max(_MIN_IDF, math.log((count - holding[word] + 0.5) / (holding[word] + 0.5))) for word in words]
-    average = total / max(1, count)
+    idf = {
+        word: max(_MIN_IDF, math.log((corpus.count - often + 0.5) / (often + 0.5)))
+        for word, often in corpus.holding.items()
+    }
+    average = max(1.0, corpus.length / max(1, corpus.count))
 
-    def scored(row: tuple[str, str, int, list[float]]) -> tuple[float, str, str]:
-        path, stamp, length, frequencies = row
-        flat = _K1 * (1 - _B + _B * length / average)
-        score = sum(
-            one * often * (_K1 + 1) / (often + flat) for one, often in zip(idf, frequencies, strict=True)
-        )
+    def scored(row: _Row) -> tuple[float, str, str]:
+        path, stamp, columns = row
+        flat = _K1 * (1 - _B + _B * sum(map(len, columns)) / average)
+        score = 0.0
+        for word in words:
+            often = _frequency(columns, word)
+            score += idf[word] * often * (_K1 + 1) / (often + flat)
         return round(score, _DIGITS), stamp, path
 
-    found.sort(key=lambda row: row[0])
-    return [
-        (path, score) for score, _, path in heapq.nlargest(limit, map(scored, found), key=lambda row: row[:2])
-    ]
+    in_order = sorted(found, key=lambda row: row[0])
+    best = heapq.nlargest(limit, map(scored, in_order), key=lambda row: row[:2])
+    return [(path, score) for score, _, path in best]
 
 
 def _frequency(columns: Columns, word: str) -> float:
