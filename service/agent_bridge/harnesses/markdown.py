@@ -26,6 +26,9 @@ _LIST_ITEM = re.compile(r"([ \t]*)(?:[-*+]|\d{1,9}[.)])(?:[ \t]+(.*)|$)")
 _FENCE = re.compile(r" {0,3}(?:(`{3,})[^`]*|(~{3,}).*)$")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 
+_SPAN = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
+_IMPORT = re.compile(r"(?<![A-Za-z0-9_`\\@])@(?=[A-Za-z0-9._~/-])")
+
 _NONE = -1
 _CONTAINED = -2
 
@@ -57,13 +60,15 @@ def safe_body(text: str, *, below: int = 3) -> str:
     """A fact's or document's text, safe inside a block: LF lines, no blank ones around, nothing unclosed.
 
     Headings outside fenced code go below level `below`, underlined ones become `#` headings. Code fences that
-    are open at the end are closed. A comment that isn't closed on its line, our markers in any spelling, and
+    are open at the end are closed. `@path` in prose, which Claude Code would import, gets a backslash. A
+    comment that isn't closed on its line, our markers in any spelling, and
     lines that look like Git's conflict markers or like the block's own notice are defused.
     """
     fences = Fences()
     out: list[str] = []
+    lines = _without_imports(_visible(text).split("\n"))
     paragraph = _NONE  # where in `out` the paragraph began that an underline would turn into a heading
-    for line in _visible(text).split("\n"):
+    for line in lines:
         if fences.covers(line):
             out.append(_not_conflict(line))
             paragraph = _NONE
@@ -88,7 +93,8 @@ def safe_body(text: str, *, below: int = 3) -> str:
 
 def safe_line(text: str) -> str:
     """A title, name or hook as one line: no line breaks, control characters, heading marks, comments."""
-    return re.sub(r"^(?:#+(?: |$))+", "", one_line(text)).strip()
+    (line,) = _without_imports([one_line(text)])
+    return re.sub(r"^(?:#+(?: |$))+", "", line).strip()
 
 
 def first_heading(text: str) -> tuple[str, str]:
@@ -129,6 +135,32 @@ def whole_texts(text: str) -> frozenset[str]:
     flush()
     found.discard("")
     return frozenset(found)
+
+
+def _without_imports(lines: list[str]) -> list[str]:
+    """The lines with every `@path` outside code defused.
+
+    Where code spans can't be told line by line (a run of backticks without its partner), those inside spans
+    are defused too: what Claude Code takes for a span may then be none.
+    """
+    plain = [not line.strip("`~ ") or "`" not in _SPAN.sub("", line) for line in lines]
+    fences = Fences()
+    covered = [fences.covers(line) for line in lines]
+    spans_hold = all(ok or code for ok, code in zip(plain, covered, strict=True))
+
+    def defused(line: str) -> str:
+        if not spans_hold:
+            return _IMPORT.sub(r"\\@", line)
+        parts: list[str] = []
+        end = 0
+        for span in _SPAN.finditer(line):
+            parts += [_IMPORT.sub(r"\\@", line[end : span.start()]), span[0]]
+            end = span.end()
+        return "".join([*parts, _IMPORT.sub(r"\\@", line[end:])])
+
+    return [
+        line if code or "@" not in line else defused(line) for line, code in zip(lines, covered, strict=True)
+    ]
 
 
 def _visible(text: str) -> str:

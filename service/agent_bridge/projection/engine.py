@@ -7,7 +7,7 @@ and only then compares everything else; without one it looks at everything afres
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -181,7 +181,7 @@ class Engine:
     def _project(self, survey: Survey, snapshot: Snapshot) -> Outcome:
         # The user's own files may hold what is private to the user; a project's may be shared with others.
         shown = _readable(snapshot) if self.project is None else snapshot.shared
-        wanted = Wanted(snapshot.documents, shown, survey.heard)
+        wanted = Wanted(snapshot.documents, _distinct(shown), survey.heard)
         targets = [
             target
             for target in survey.layout.targets
@@ -251,7 +251,14 @@ class Engine:
         image = files.read_image(place, within=self.store.root)
         current = image.data.decode("utf-8", "replace") if image.existed else None
         readable = self._indexable(snapshot, INDEX)
-        text = render_index(current, readable, now=self._now(), grace=self._settings.claude_index_grace_s)
+        unreadable = frozenset(problem.path for problem in snapshot.problems)
+        text = render_index(
+            current,
+            readable,
+            unreadable=unreadable,
+            now=self._now(),
+            grace=self._settings.claude_index_grace_s,
+        )
         content = text.text.encode()
         if not image.existed or image.data != content:
             files.replace(image, content, keep_dir=self.ledger.kept, sync=False)
@@ -266,6 +273,14 @@ def global_engine(settings: Settings) -> Engine:
 def _readable(snapshot: Snapshot) -> tuple[Fact, ...]:
     hidden = {fact.path for fact in snapshot.withheld}
     return tuple(fact for fact in snapshot.facts if fact.path not in hidden)
+
+
+def _distinct(facts: Iterable[Fact]) -> tuple[Fact, ...]:
+    """The facts without those whose text an earlier one has already."""
+    first: dict[str, Fact] = {}
+    for fact in facts:
+        first.setdefault(fact.text_hash or fact.path, fact)
+    return tuple(first.values())
 
 
 def _joined(first: Outcome, second: Outcome) -> Outcome:

@@ -167,3 +167,11 @@ def test_text_written_into_a_block_becomes_a_candidate(engine: Engine, repositor
 def test_the_home_directory_is_no_project(sealed_home: Path) -> None:
     with pytest.raises(RefusedError, match="home directory"):
         setup.describe(sealed_home)
+
+
+def test_two_files_with_one_text_are_said_once(engine: Engine, repository: Path) -> None:
+    for name in ("one.md", "two.md"):
+        (repository / ".memory" / name).write_text(f"# {name}\n\nThe cache is cleared at noon.\n")
+    (repository / ".memory/three.md").write_text("# one.md\n\nThe cache is  cleared at noon.\n")
+    engine.reconcile()
+    assert (repository / "AGENTS.md").read_text().count("# one.md [") == 1
