@@ -127,7 +127,7 @@ def _free_uid() -> int:
 
 def _remove_cgroups(top: Path) -> None:
     deadline = time.monotonic() + 5.0
-    for folder in sorted(top.rglob("*/"), key=lambda path: -len(path.parts)) + [top]:
+    for folder in [*sorted(top.rglob("*/"), key=lambda path: -len(path.parts)), top]:
         while folder.is_dir():
             try:
                 folder.rmdir()

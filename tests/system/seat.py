@@ -1,4 +1,4 @@
-"""A user with a systemd manager, as the tests see one: run commands as that user, ask the manager and journal."""
+"""A user with a systemd manager, as the tests see one."""
 
 from __future__ import annotations
 

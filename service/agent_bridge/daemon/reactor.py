@@ -110,13 +110,19 @@ class Reactor:
         self._publish(State.STOPPING)
 
     def _first_pass(self) -> None:
-        for unit in tuple(self._supervisor.units):
-            self._take_waiting_messages()
-            if self._stopping:
-                return
-            self._notifier.extend_start(_START_EXTENSION)
-            self._reconcile(unit)
-            self._publish()
+        """One pass over every unit. A locked one is waited for as long as a command would wait, no longer:
+        the other projects' events lie still meanwhile."""
+        patient_until = time.monotonic() + self._settings.lock_timeout_s
+        left = list(self._supervisor.units)
+        while left:
+            for unit in left:
+                self._take_waiting_messages()
+                if self._stopping:
+                    return
+                self._notifier.extend_start(_START_EXTENSION)
+                self._reconcile(unit)
+                self._publish()
+            left = [unit for unit in left if unit.retry and time.monotonic() < patient_until]
         self._arm(self._supervisor.units)
         self._last_full_check = time.time()
 
