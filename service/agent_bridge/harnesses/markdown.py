@@ -61,8 +61,8 @@ def safe_body(text: str, *, below: int = 3) -> str:
 
     Headings outside fenced code go below level `below`, underlined ones become `#` headings. Code fences that
     are open at the end are closed. `@path` in prose, which Claude Code would import, gets a backslash. A
-    comment that isn't closed on its line, our markers in any spelling, and
-    lines that look like Git's conflict markers or like the block's own notice are defused.
+    comment that isn't closed on its line, our markers in any spelling, and lines that look like Git's
+    conflict markers or like the block's own notice are defused.
     """
     fences = Fences()
     out: list[str] = []

@@ -124,7 +124,7 @@ class Engine:
             if snapshot is None or whole.digest != snapshot.digest:
                 outcome = _joined(outcome, self._project(survey, whole))
                 projected = time.monotonic()
-            due, kept = self._keep_house(survey, whole, full=not hint)
+            due, kept = self._keep_house(survey, whole, full=inside != hint or not hint)
             self._generation += 1
             ended = time.monotonic()
         return Report(

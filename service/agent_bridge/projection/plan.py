@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from agent_bridge.errors import MarkerError
 from agent_bridge.harnesses import managed_block
 from agent_bridge.harnesses.base import Notice, Scope
+from agent_bridge.harnesses.block_render import fact_item
+from agent_bridge.harnesses.managed_block import Item
 from agent_bridge.memory.documents import Document
 from agent_bridge.memory.fact import Fact
+from agent_bridge.memory.similarity import normalise
 from agent_bridge.projection import gitlaw
 from agent_bridge.projection.targets import Target
 
@@ -86,14 +89,14 @@ def _decide(target: Target, data: bytes | None, wanted: Wanted, evidence: Eviden
         if span is None:
             return Decision(data, candidates=candidates)
         return _without_block(target, before, evidence, candidates)
-    skip = managed_block.outside_texts(before) | _heard(target, wanted)
+    told, known = _parted(wanted.facts, _heard(target, wanted))
     eol = (managed_block.dominant_eol(before) or b"\n").decode("ascii")
     block = managed_block.render_block(
         wanted.documents,
-        wanted.facts,
+        told,
         budget=target.budget,
         scope="project" if target.scope is Scope.PROJECT else "global",
-        skip=skip,
+        skip=managed_block.outside_texts(before),
         eol=eol,
     )
     base = (
@@ -104,10 +107,16 @@ def _decide(target: Target, data: bytes | None, wanted: Wanted, evidence: Eviden
         spliced.data,
         separator=separator if span is not None else spliced.separator,
         left_out=block.left_out,
-        skipped=block.skipped,
+        skipped=block.skipped + known,
         included=block.included,
         candidates=candidates,
     )
+
+
+def item_texts(item: Item) -> tuple[str, ...]:
+    """By what an item is known again in another block: the whole, and its text below the title."""
+    text = normalise(item.text)
+    return (item.key, text) if text else (item.key,)
 
 
 def _without_block(
@@ -116,6 +125,19 @@ def _without_block(
     rest = managed_block.remove(before, evidence.separator or b"")
     ours = evidence.created and rest.strip() in (b"", target.header.strip().encode())
     return Decision(None if ours else rest, candidates=candidates)
+
+
+def _parted(facts: tuple[Fact, ...], heard: frozenset[str]) -> tuple[list[Fact], tuple[str, ...]]:
+    """The facts that are to be said, and the ids of those that are heard elsewhere."""
+    if not heard:
+        return list(facts), ()
+    told, known = [], []
+    for fact in facts:
+        if heard.isdisjoint(item_texts(fact_item(fact))):
+            told.append(fact)
+        else:
+            known.append(fact.id)
+    return told, tuple(known)
 
 
 def _heard(target: Target, wanted: Wanted) -> frozenset[str]:

@@ -16,7 +16,7 @@ from agent_bridge.config import Settings
 from agent_bridge.harnesses import all_harnesses, managed_block
 from agent_bridge.harnesses.base import Adoption, Carrier, Harness, KeyEdit, LinkEdit, Notice, Scope, Site
 from agent_bridge.harnesses.observe import observe_site, observe_user
-from agent_bridge.memory.similarity import normalise
+from agent_bridge.projection.plan import item_texts
 from agent_bridge.projection.targets import Layout, lay_out
 from agent_bridge.projects import Project, load_projects
 
@@ -26,7 +26,8 @@ class Survey:
     """What was seen, and what follows from it.
 
     `sites`: the main checkout first, then its worktrees. `heard`: per harness the normalised texts that
-    the global blocks give it. `checkout` is the main one's, None outside Git; `checkouts` all by their root.
+    the global blocks give it (`plan.item_texts`). `checkout` is the main one's, None outside Git;
+    `checkouts` are all of them by their root.
     `native_off` are user-wide keys that switch off what harnesses remember by themselves.
     """
 
@@ -131,7 +132,7 @@ def _heard(site: Site, harnesses: Iterable[Harness], settings: Settings) -> Mapp
     for target in targets:
         body = managed_block.block_text(site.file(target.path).data)
         items = managed_block.items(body) if body else ()
-        texts = frozenset(normalise(item.text) for item in items)
+        texts = frozenset(text for item in items for text in item_texts(item))
         for reader in target.readers:
             heard.setdefault(reader, []).append(texts)
     return {reader: frozenset.intersection(*texts) for reader, texts in heard.items()}

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from agent_bridge.harnesses import managed_block
 from agent_bridge.harnesses.base import Scope
+from agent_bridge.harnesses.block_render import fact_item
 from agent_bridge.memory.fact import Fact
-from agent_bridge.memory.similarity import normalise
-from agent_bridge.projection.plan import Decision, Evidence, Wanted, decide
+from agent_bridge.projection.plan import Decision, Evidence, Wanted, decide, item_texts
 from agent_bridge.projection.targets import Target
 
 TARGET = Target(
@@ -118,7 +118,7 @@ def test_a_fact_is_left_to_the_other_scope_only_if_all_readers_hear_it_there(
     heard_by: tuple[str, ...], said: bool
 ) -> None:
     fact = _fact(1)
-    elsewhere = {reader: frozenset({normalise(fact.body)}) for reader in heard_by}
+    elsewhere = {reader: frozenset(item_texts(fact_item(fact))) for reader in heard_by}
     decision = _decide(TARGET, b"", _wanted(fact, _fact(2), elsewhere=elsewhere))
     assert decision.after is not None
     assert (b"Body 1." in decision.after) is said
