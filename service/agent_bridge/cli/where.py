@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from agent_bridge import paths, projects
+from agent_bridge.config import Settings, load_settings
 from agent_bridge.errors import NotFoundError, RefusedError, UsageError
 from agent_bridge.memory.fact import Fact
 from agent_bridge.memory.store import Store
@@ -64,24 +65,25 @@ def start_directory(directory: Path | None) -> Path:
     return start
 
 
-def project_place(directory: Path | None) -> Place:
-    """The store of the project that `directory` (default: the current one) lies in; it needn't exist."""
+def project_place(directory: Path | None, settings: Settings | None = None) -> Place:
+    """The store of the project that `directory` (default: the current one) lies in; it needn't exist.
+
+    `settings` matter to writing only.
+    """
     start = start_directory(directory)
     known = projects.find_project(start)
     root = projects.locate(start) if known is None else known.root
     state = paths.project_state(projects.id_for(root))
     store_directory = root / projects.STORE_NAME
-    return Place(
-        ScopeName.project, Store(store_directory, scope="project", state=state), store_directory, root
-    )
+    store = _store(ScopeName.project, store_directory, state, settings)
+    return Place(ScopeName.project, store, store_directory, root)
 
 
-def global_place() -> Place:
+def global_place(settings: Settings | None = None) -> Place:
     """The store of scope global; it needn't exist."""
     directory = paths.global_store()
-    return Place(
-        ScopeName.global_, Store(directory, scope="global", state=paths.user_state()), directory, None
-    )
+    store = _store(ScopeName.global_, directory, paths.user_state(), settings)
+    return Place(ScopeName.global_, store, directory, None)
 
 
 def readable(scope: ScopeName | None, directory: Path | None) -> tuple[Place, ...]:
@@ -99,11 +101,12 @@ def writable(scope: ScopeName | None, directory: Path | None) -> Place:
 
     Raises RefusedError where the project has no store: nothing appears in a repository unasked.
     """
+    settings = load_settings()
     if scope is ScopeName.global_:
-        place = global_place()
+        place = global_place(settings)
         place.store.create()
         return place
-    place = project_place(directory)
+    place = project_place(directory, settings)
     if not place.exists:
         raise RefusedError(
             "This project has no memory yet",
@@ -125,3 +128,15 @@ def holding(name: str, scope: ScopeName | None, directory: Path | None) -> tuple
         except NotFoundError as error:
             missing = missing or error
     raise missing or NotFoundError(f"There is no fact {name!r}.", remedy="`agent-bridge list` shows all.")
+
+
+def _store(scope: ScopeName, directory: Path, state: Path, settings: Settings | None) -> Store:
+    if settings is None:
+        return Store(directory, scope=scope.value, state=state)
+    return Store(
+        directory,
+        scope=scope.value,
+        state=state,
+        lock_timeout_s=settings.lock_timeout_s,
+        threshold=settings.similarity,
+    )

@@ -318,3 +318,10 @@ def test_rm_at_a_terminal(remembering: Program, answer: str, code: int) -> None:
     assert f"Forget {known}" in ran.err
     assert ran.code == code
     assert bool(remembering("list").out) is (code != 0)
+
+
+def test_the_threshold_of_similarity_is_a_setting(remembering: Program) -> None:
+    remembering("add", "use port 4999")
+    strict = remembering("add", "use port 5000", "--json", env={"AGENT_BRIDGE_SIMILARITY": "0.9"})
+    assert strict.json["data"]["similar"] == []
+    assert remembering("add", "x", env={"AGENT_BRIDGE_SIMILARITY": "much"}).code == 2
