@@ -14,7 +14,7 @@ from pathlib import Path
 
 from agent_bridge import files, git, paths
 from agent_bridge.config import Settings
-from agent_bridge.errors import AgentBridgeError
+from agent_bridge.errors import AgentBridgeError, NotFoundError
 from agent_bridge.harnesses.base import Notice
 from agent_bridge.memory.fact import Fact
 from agent_bridge.memory.index import index_json, render_index
@@ -25,7 +25,7 @@ from agent_bridge.projection.ledger import Ledger
 from agent_bridge.projection.plan import Wanted
 from agent_bridge.projection.projector import Outcome, Projector
 from agent_bridge.projection.survey import Survey, survey_project, survey_user
-from agent_bridge.projects import Project
+from agent_bridge.projects import Project, load_projects
 
 _FIRST_READ = 4
 """So many changed files are read before the store is compared as a whole; of more, comparing is cheaper."""
@@ -70,14 +70,13 @@ class Engine:
         project: Project | None,
         settings: Settings,
         *,
-        readers: frozenset[str] | None = None,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        """`readers`: harnesses whose files are projected, None for all; `wall`: the clock in seconds."""
+        """`wall`: the clock, in seconds since 1970."""
         self.project = project
         self._settings = settings
         self._wall = wall
-        self._readers = readers
+        self._listed_as: object = None
         self._recovered = False
         state = paths.user_state() if project is None else project.state
         self.state = state
@@ -104,10 +103,12 @@ class Engine:
     def reconcile(self, hint: frozenset[Path] = frozenset()) -> Report:
         """One pass. `hint`: absolute paths that changed; empty means look at everything.
 
-        Raises AgentBridgeError only where nothing could be done at all (lock, ledger, the store's root).
+        Raises AgentBridgeError only where nothing could be done at all (lock, ledger, the store's root), and
+        NotFoundError once the project has been ejected: nothing may be written back then.
         """
         started = time.monotonic()
         with files.locked(self.lock, timeout=self._settings.lock_timeout_s, purpose="projection"):
+            self._check_listed()
             inside = frozenset(path for path in hint if path.is_relative_to(self.store.root))
             survey = self._looked(fresh=not hint or inside != hint)
             outcome = Outcome()
@@ -182,12 +183,22 @@ class Engine:
         # The user's own files may hold what is private to the user; a project's may be shared with others.
         shown = _readable(snapshot) if self.project is None else snapshot.shared
         wanted = Wanted(snapshot.documents, _distinct(shown), survey.heard)
-        targets = [
-            target
-            for target in survey.layout.targets
-            if self._readers is None or self._readers & set(target.readers)
-        ]
-        return self._projector.project(targets, wanted, survey.checkouts)
+        return self._projector.project(survey.layout.targets, wanted, survey.checkouts)
+
+    def _check_listed(self) -> None:
+        """Under the lock: an `eject` that came first must have the last word."""
+        if self.project is None:
+            return
+        try:
+            seen = paths.projects_file().stat()
+        except FileNotFoundError:
+            seen = None
+        stamp = None if seen is None else (seen.st_mtime_ns, seen.st_ino, seen.st_size)
+        if stamp is not None and stamp == self._listed_as:
+            return
+        if all(project.id != self.project.id for project in load_projects()):
+            raise NotFoundError("This project has been ejected", path=self.project.root)
+        self._listed_as = stamp
 
     def _recover(self) -> None:
         """Repair what a killed process left behind; under the lock, so nobody else is writing."""

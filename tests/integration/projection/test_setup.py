@@ -10,7 +10,7 @@ import pytest
 
 from agent_bridge import projects
 from agent_bridge.config import Settings
-from agent_bridge.errors import RefusedError
+from agent_bridge.errors import NotFoundError, RefusedError
 from agent_bridge.harnesses.claude_places import slug
 from agent_bridge.projection import preview, setup
 from agent_bridge.projection.engine import Engine
@@ -175,3 +175,14 @@ def test_two_files_with_one_text_are_said_once(engine: Engine, repository: Path)
     (repository / ".memory/three.md").write_text("# one.md\n\nThe cache is  cleared at noon.\n")
     engine.reconcile()
     assert (repository / "AGENTS.md").read_text().count("# one.md [") == 1
+
+
+def test_an_engine_that_missed_the_eject_writes_nothing_back(
+    project: Project, engine: Engine, repository: Path, settings: Settings
+) -> None:
+    engine.store.add("Start\n\nA fact that was projected.")
+    engine.reconcile()
+    setup.eject(project, settings)
+    with pytest.raises(NotFoundError, match="ejected"):
+        engine.reconcile(frozenset({repository / ".memory/entries"}))
+    assert (repository / "AGENTS.md").read_bytes() == AGENTS
