@@ -272,6 +272,17 @@ class Store:
                 return fact
             return self._rewrite(fact, lambda data: set_keys(data, {"private": True}))
 
+    def recover(self) -> list[str]:
+        """Clear away what a killed writer left in the store; sentences about what touched a fact."""
+        if not self.root.is_dir():
+            return []
+        with self._locked("repair the store"):
+            folders = {PurePosixPath(path).parent for path in (self._known or {})} | {
+                PurePosixPath("entries")
+            }
+            places = [self.root, *sorted(self.root / folder for folder in folders)]
+            return files.recover(self._keep_dir, [place for place in places if place.is_dir()])
+
     # --- details
 
     @property

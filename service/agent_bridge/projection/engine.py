@@ -202,8 +202,9 @@ class Engine:
 
     def _recover(self) -> None:
         """Repair what a killed process left behind; under the lock, so nobody else is writing."""
-        places = {Path(entry.path).parent for entry in self.ledger.entries()} | {self.store.root}
-        done = files.recover(self.ledger.kept, sorted(place for place in places if place.is_dir()))
+        places = {Path(entry.path).parent for entry in self.ledger.entries()}
+        done = self.store.recover()
+        done += files.recover(self.ledger.kept, sorted(place for place in places if place.is_dir()))
         self._lost = tuple(Notice("warning", "recovered", sentence) for sentence in done)
         self._recovered = True
 

@@ -314,3 +314,13 @@ def test_a_twin_of_a_private_text_is_private_from_the_first_moment(store: Store)
     (store.root / fact.path).unlink()
     added = store.add("I live by the sea.").fact
     assert [one.id for one in store.scan().private] == [added.id]
+
+
+def test_what_a_killed_writer_left_is_cleared(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store", state=tmp_path / "state")
+    fact = store.add("Kept as it is.").fact
+    left = store.root / "entries/.x.md.0123456789abcdef-0123456789abcdef.01234567.agent-bridge.tmp"
+    left.write_bytes(b"half a fa")
+    store.recover()
+    assert not left.exists()
+    assert [one.id for one in store.scan().facts] == [fact.id]
