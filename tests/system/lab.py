@@ -42,21 +42,26 @@ class Lab(Seat):
         self._process: subprocess.Popen[bytes] | None = None
         self._first = 0
 
-    def __enter__(self) -> Lab:
+    def open(self) -> None:
+        """Bring it up; raises RefusedByKernelError."""
         try:
             self._start()
         except BaseException:
-            self.__exit__()
+            self.close()
             raise
-        return self
 
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """End everything in it and take its traces away."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
         _remove_cgroups(Path("/sys/fs/cgroup") / self._tag)
         _remove_cgroups(Path("/sys/fs/cgroup/unified") / self._tag)
         shutil.rmtree(self._place, ignore_errors=True)
+
+    @property
+    def units(self) -> Path:
+        return self.home / ".config/systemd/user"
 
     def command(self, words: tuple[str, ...], env: Mapping[str, str]) -> list[str]:
         settings = {

@@ -93,7 +93,8 @@ as_user=(setpriv --reuid "$uid" --regid "$uid" --init-groups --reset-env env -i 
   done
 ) &
 while :; do
-  sh -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' sh "$manager" "${as_user[@]}" "$libexec/systemd" --user &
+  sh -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' sh "$manager" "${as_user[@]}" "$libexec/systemd" --user \
+    --log-target=journal &
   echo $! >"$lab/manager"
   wait $!
 done

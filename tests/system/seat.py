@@ -24,6 +24,20 @@ class Seat(ABC):
     def command(self, words: tuple[str, ...], env: Mapping[str, str]) -> list[str]:
         """What runs `words` as the user, with the manager's environment and `env`."""
 
+    @property
+    @abstractmethod
+    def units(self) -> Path:
+        """Where the manager looks for the user's units."""
+
+    def set_dropin(self, name: str, text: str | None) -> None:
+        """Add to the unit as an administrator would (`systemctl edit`); None takes it back."""
+        path = self.units / f"{UNIT}.d" / f"{name}.conf"
+        if text is None:
+            self.run("sh", "-c", 'rm -f "$1"; rmdir "$(dirname "$1")"', "sh", str(path), check=False)
+        else:
+            self.write(path, text)
+        self.systemctl("daemon-reload")
+
     def run(
         self, *words: str, env: Mapping[str, str] | None = None, check: bool = True
     ) -> subprocess.CompletedProcess[str]:

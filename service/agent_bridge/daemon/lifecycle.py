@@ -61,5 +61,6 @@ def _record() -> None:
     started = datetime.now(UTC).isoformat(timespec="seconds")
     text = json.dumps({"pid": os.getpid(), "started_at": started, "version": __version__})
     temporary = target.with_suffix(".json.tmp")
+    temporary.touch(mode=0o600)
     temporary.write_text(text + "\n", encoding="utf-8")
     temporary.replace(target)
