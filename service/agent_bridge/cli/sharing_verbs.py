@@ -10,7 +10,7 @@ from agent_bridge.cli.result import Message, Result, info, warning
 from agent_bridge.cli.where import Place, ProjectOption, ScopeName, holding
 from agent_bridge.cli.write_verbs import FactArgument, written_json
 from agent_bridge.config import load_settings
-from agent_bridge.errors import UsageError
+from agent_bridge.errors import RefusedError, UsageError
 from agent_bridge.memory.fact import Fact
 from agent_bridge.projection.engine import Engine
 
@@ -41,13 +41,15 @@ def unshare(fact: FactArgument, *, yes: YesOption = False, project: ProjectOptio
     checkout = git.find_checkout(place.directory)
     path = place.directory / found.path
     is_tracked = checkout is not None and path in git.tracked(checkout, [path])
+    if checkout is not None:
+        _refuse_what_would_not_hold(place, checkout, is_tracked=is_tracked)
     if is_tracked:
         consent(f"Git tracks {path}. Untrack it (history keeps it, the file stays)?", yes=yes)
     private = place.store.unshare(found.path)
-    try:
-        if checkout is not None and is_tracked:
-            git.untrack(checkout, [path])
-    finally:
+    messages = _brought_in_line(place)
+    if checkout is not None and is_tracked:
+        # Only now, when info/exclude is known to be right: no `git add` in between takes it back.
+        git.untrack(checkout, [path])
         messages = _brought_in_line(place)
     if is_tracked:
         told = "From the next commit on Git doesn't track it; history keeps what was committed."
@@ -65,6 +67,18 @@ def _in_project(name: str, directory: ProjectOption) -> tuple[Place, Fact]:
     if place.scope is ScopeName.global_:
         raise UsageError("A fact of scope global never travels with Git.", path=place.directory / found.path)
     return place, found
+
+
+def _refuse_what_would_not_hold(place: Place, checkout: git.Checkout, *, is_tracked: bool) -> None:
+    if place.root is None or projects.find_project(place.root) is None:
+        raise RefusedError(
+            "This project isn't set up, so nothing would keep the fact out of Git",
+            path=place.root,
+            remedy="Run `agent-bridge init` first.",
+        )
+    busy = git.activity(checkout) if is_tracked else None
+    if busy:
+        raise RefusedError(f"Git is at work here ({busy})", path=place.root, remedy="Finish it first.")
 
 
 def _brought_in_line(place: Place) -> tuple[Message, ...]:

@@ -122,6 +122,21 @@ def test_unshare_of_a_tracked_fact(set_up: Program) -> None:
     assert set_up("list", "--private").out.startswith(known)
 
 
+def test_unshare_refuses_what_would_not_hold(set_up: Program) -> None:
+    known = set_up.id_of("The harbour is north")
+    set_up("sync")
+    git(set_up.cwd, "add", "-A")
+    git(set_up.cwd, "commit", "-qm", "facts")
+    (set_up.cwd / ".git" / "MERGE_HEAD").write_text(git(set_up.cwd, "rev-parse", "HEAD"))
+    assert set_up("unshare", known, "--yes").code == 4
+    (set_up.cwd / ".git" / "MERGE_HEAD").unlink()
+    set_up("eject", "--yes")
+    refused = set_up("unshare", known, "--yes")
+    assert refused.code == 4
+    assert "agent-bridge init" in refused.err
+    assert not set_up("show", known, "--json").json["data"]["private"]
+
+
 def test_share_brings_it_back(set_up: Program) -> None:
     known = set_up.id_of("The harbour is north", "--private")
     set_up("sync")
