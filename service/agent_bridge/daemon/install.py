@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
+import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -151,7 +152,7 @@ def carried(env: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
     """What decides about places and settings in `env` and differs in the manager's environment `known`.
 
     Without it the service would look for other files than the command line. PATH is added where the
-    manager's has no git.
+    manager's has no git. Raises ManagerError for a value that neither manager takes.
     """
     values = {
         name: value
@@ -162,6 +163,12 @@ def carried(env: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
     git = shutil.which("git", path=env.get("PATH"))
     if git is not None and shutil.which("git", path=path) is None:
         values["PATH"] = f"{path}:{Path(git).parent}"
+    for name, value in values.items():
+        if any(unicodedata.category(character) in ("Cc", "Cs") for character in value):
+            raise ManagerError(
+                f"{name} holds bytes that no service manager's file can hold, {value!r}.",
+                remedy="Use a directory with a plain name.",
+            )
     return values
 
 

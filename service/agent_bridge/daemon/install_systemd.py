@@ -172,9 +172,8 @@ def render(unit: str, program: Path, environment: Mapping[str, str]) -> str:
 
 
 def quoted(word: str) -> str:
-    """`word` as one word of a unit file (systemd.syntax(7)): nothing in it is expanded."""
-    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
-    return '"' + escaped.replace("\n", "\\n").replace("\t", "\\t") + '"'
+    """`word` as one word of a unit file (systemd.syntax(7)), nothing in it expanded; without control characters."""
+    return '"' + word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%") + '"'
 
 
 def lingering() -> str:
