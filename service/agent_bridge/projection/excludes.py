@@ -16,6 +16,7 @@ from agent_bridge import git
 
 TEMPORARY_FILES = ".*.agent-bridge.tmp"
 DERIVED_FILES = ("MEMORY.md", "index.json")
+_PROBE = "no-fact-has-this-name.agent-bridge.md"
 
 
 class Exposure(Enum):
@@ -54,6 +55,21 @@ def exclude_lines(
     return lines
 
 
+def guard_lines(*, local: bool = False, shared: Iterable[str] = ()) -> list[str]:
+    """The same as lines of a `.gitignore` in the store itself; the arguments are those of `exclude_lines`.
+
+    For a repository whose own `.gitignore` takes markdown in again: that beats `info/exclude`, and only a
+    `.gitignore` further down beats that (gitignore(5)).
+    """
+    return ["*"] if local else ["*.md", "*.md?*", *_let_in("", shared)]
+
+
+def needs_guard(checkout: git.Checkout, store: Path) -> bool:
+    """Whether a `.gitignore` takes a fact in again that nobody has judged. Asks Git about names only."""
+    probes = {store / place / _PROBE for place in ("", "entries", "decisions")}
+    return git.ignored(checkout, probes) != probes
+
+
 @lru_cache(maxsize=20_000)
 def escape(name: str) -> str | None:
     """A path as an exact pattern for gitignore(5); None if there is none (line breaks, no UTF-8).
@@ -83,8 +99,12 @@ def _store_lines(top: str, shared: Iterable[str]) -> list[str]:
     lines = [f"{top}/**/*.md"]
     lines.append(f"{top}/**/*.md?*")  # what editors and agents put beside a fact while they save it
     lines.append(f"{top}/index.json")
+    return lines + _let_in(top, shared)
+
+
+def _let_in(top: str, shared: Iterable[str]) -> list[str]:
     exact = {escape(path) for path in shared}
-    return lines + sorted(f"!{top}/{path}" for path in exact if path is not None)
+    return sorted(f"!{top}/{path}" for path in exact if path is not None)
 
 
 def _pattern(path: str) -> str:

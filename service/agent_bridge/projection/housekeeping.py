@@ -10,8 +10,8 @@ from pathlib import Path
 
 from agent_bridge import files, git
 from agent_bridge.errors import AgentBridgeError, DuplicateError
+from agent_bridge.harnesses import config_edit
 from agent_bridge.harnesses.base import Notice
-from agent_bridge.harnesses.config_edit import ABSENT
 from agent_bridge.memory.fact import FactProblem
 from agent_bridge.memory.snapshot import Snapshot
 from agent_bridge.memory.store import Store
@@ -58,15 +58,25 @@ class Excluder:
         wanted = (shared, created, stamp)
         if wanted == self._kept and not full:
             return
-        tracked = {path.relative_to(project.store).as_posix() for path in self._tracked}
-        lines = excludes.exclude_lines(
-            store=STORE_NAME,
-            local=project.mode == "local",
-            shared=sorted(shared - tracked),
-            created=created,
-        )
+        local = project.mode == "local"
+        new = sorted(shared - {path.relative_to(project.store).as_posix() for path in self._tracked})
+        lines = excludes.exclude_lines(store=STORE_NAME, local=local, shared=new, created=created)
         apply.edit_lines(self._ledger, git.exclude_file(checkout), lines)
+        if project.store.is_dir():
+            self._guard(checkout, project.store, excludes.guard_lines(local=local, shared=new), look=full)
         self._kept = wanted
+
+    def _guard(self, checkout: git.Checkout, store: Path, lines: list[str], *, look: bool) -> None:
+        """Keep a guard in the store's own .gitignore, from the day on that the repository makes it necessary.
+
+        It stays then: with it in place nobody can tell whether it is still needed.
+        """
+        place = store / ".gitignore"
+        if place in self._tracked and git.activity(checkout):
+            return
+        data = files.read_image(place, within=store).data
+        if config_edit.remove_lines(data) != data or (look and excludes.needs_guard(checkout, store)):
+            apply.edit_lines(self._ledger, place, lines)
 
 
 def check_keys(ledger: Ledger) -> list[Notice]:
@@ -220,12 +230,12 @@ def _check_entry(ledger: Ledger, entry: Entry) -> list[Notice]:
     for position, record in enumerate(records):
         name = ".".join(record.key)
         current = apply.get_key(entry.format, after, record.key)
-        if current is ABSENT and not record.put_back:
+        if current is config_edit.ABSENT and not record.put_back:
             after = apply.set_key(entry.format, after, record.key, json.loads(record.ours))
             records[position] = replace(record, put_back=True)
             text = f"{name} was missing in {path} and was put back."
             notices.append(Notice("info", "key-restored", text, path))
-        elif current is ABSENT:
+        elif current is config_edit.ABSENT:
             text = f"{name} was taken out of {path} again; that is respected."
             notices.append(Notice("warning", "key-respected", text, path))
         elif json.dumps(current) != record.ours:

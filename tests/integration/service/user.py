@@ -89,7 +89,7 @@ class User:
     def commit(self, root: Path, message: str = "More") -> None:
         """Commit everything that Git takes."""
         self.git(root, "add", "-A")
-        self.git(root, "commit", "-q", "-m", message)
+        self.git(root, "commit", "-q", "--allow-empty", "-m", message)
 
     def index_texts(self, root: Path) -> bytes:
         """Every name in the index and every byte of the files there."""
