@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_bridge import git, paths
 from agent_bridge.daemon.supervisor import Engine, Report
+from agent_bridge.projection.presence import is_gone
 from agent_bridge.projects import STORE_NAME, Project
 from agent_bridge.watch.events import Interest
 from agent_bridge.watch.watches import Place
@@ -24,19 +25,22 @@ _DERIVED = frozenset({"index.json"})
 
 
 class ProjectionEngines:
-    """Makes the engines of `projection.engine`."""
+    """Makes the engines of `projection.engine`; each calls `step` between the steps of a pass."""
+
+    def __init__(self, step: Callable[[], None]) -> None:
+        self._step = step
 
     def of_project(self, project: Project, settings: Settings) -> Engine:
         """The engine of one project."""
         from agent_bridge.projection.engine import Engine as Projection
 
-        return _Bound(Projection(project, _patient(settings)), project)
+        return _Bound(Projection(project, _patient(settings), step=self._step), project)
 
     def of_user(self, settings: Settings) -> Engine:
         """The engine of the user's global store."""
         from agent_bridge.projection.engine import global_engine
 
-        return _Bound(global_engine(_patient(settings)), None)
+        return _Bound(global_engine(_patient(settings), step=self._step), None)
 
 
 class _Bound:
@@ -55,10 +59,14 @@ class _Bound:
         return self._engine.is_echo(path)
 
     def busy(self) -> str | None:
-        checkouts = self._engine.survey().checkouts.values()
+        seen = self._engine.seen
+        checkouts = seen.checkouts.values() if seen is not None else ()
         return next((doing for checkout in checkouts if (doing := git.activity(checkout))), None)
 
     def places(self) -> Iterator[Place]:
+        if self._project is not None and is_gone(self._project.root):
+            yield Place(self._project.root)
+            return
         survey = self._engine.survey()
         yield from _harness_places(survey)
         if self._project is None:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from agent_bridge import paths
 from agent_bridge.daemon.describe import describe_watching, reasons_to_poll
 from agent_bridge.daemon.jobs import Jobs, utc
-from agent_bridge.daemon.notify import Notifier
-from agent_bridge.daemon.orders import Order
+from agent_bridge.daemon.orders import Order, StopOrdered
+from agent_bridge.daemon.pulse import Pulse
 from agent_bridge.daemon.status import State, StatusBoard, empty_document
 from agent_bridge.daemon.supervisor import Supervisor, Unit
 from agent_bridge.errors import AgentBridgeError
@@ -36,8 +36,6 @@ RECONCILE = "reconcile"
 """The job that compares everything."""
 _CLOCK_JUMP = 5.0
 _SUSPECT_SECONDS = 0.5
-_START_EXTENSION = 60.0
-_BEAT = 2.0
 _PATIENT_LOOK = 5.0
 
 _log = get_logger("service")
@@ -67,7 +65,7 @@ class Reactor:
         watches: WatchSet,
         jobs: Jobs,
         board: StatusBoard,
-        notifier: Notifier,
+        pulse: Pulse,
     ) -> None:
         self._inbox = inbox
         self._settings = settings
@@ -76,7 +74,7 @@ class Reactor:
         self._watches = watches
         self._jobs = jobs
         self._board = board
-        self._notifier = notifier
+        self._pulse = pulse
         self._settler = _settler(settings)
         self._list = Place(paths.projects_file().parent)
         self._stopping = False
@@ -95,36 +93,33 @@ class Reactor:
 
     def run(self) -> None:
         """Reconcile everything, say that the service is ready, then follow events until told to stop."""
-        self._load_projects()
-        self._first_pass()
-        if not self._stopping:
-            self._jobs.add(RECONCILE, self._settings.reconcile_interval_s, self._full_check)
-            self._jobs.start()
-            self._ready = True
-            self._publish()
-            self._notifier.ready(self._sentence())
-            _log.info("ready", projects=len(self._supervisor.units), watcher=self._watches.backend)
-        while not self._stopping:
-            self._take_messages()
-            self._act()
+        try:
+            self._first_pass()
+            while not self._stopping:
+                self._take_messages()
+                self._act()
+        except StopOrdered:
+            _log.info("stopped between two steps of a pass")
         self._publish(State.STOPPING)
 
     def _first_pass(self) -> None:
         """One pass over every unit. A locked one is waited for as long as a command would wait, no longer:
         the other projects' events lie still meanwhile."""
         patient_until = time.monotonic() + self._settings.lock_timeout_s
-        left = list(self._supervisor.units)
-        while left:
+        self._load_projects(reconcile_new=True)
+        while left := [unit for unit in self._supervisor.units if unit.retry]:
+            if time.monotonic() >= patient_until:
+                break
             for unit in left:
-                self._take_waiting_messages()
-                if self._stopping:
-                    return
-                self._notifier.extend_start(_START_EXTENSION)
                 self._reconcile(unit)
-                self._publish()
-            left = [unit for unit in left if unit.retry and time.monotonic() < patient_until]
-        self._arm(self._supervisor.units)
         self._last_full_check = time.time()
+        self._jobs.add(RECONCILE, self._settings.reconcile_interval_s, self._full_check)
+        self._jobs.start()
+        self._ready = True
+        self._publish()
+        count = sum(unit.project is not None for unit in self._supervisor.units)
+        self._pulse.ready(f"Watching {count} projects.")
+        _log.info("ready", projects=count, watcher=self._watches.backend)
 
     def _take_messages(self) -> None:
         """Sleep until a message comes or something is due, then take all messages that are there."""
@@ -161,17 +156,19 @@ class Reactor:
 
     def _act(self) -> None:
         """Do what is due now."""
-        self._board.beat()
-        self._notifier.watchdog()
+        self._pulse.beat()
         now = time.monotonic()
         self._check_clock()
-        changed = self._settled(now)
+        settled = self._settler.take(now, is_empty=_is_empty)
+        changed = Difference(settled)
         if now >= self._next_root_check:
             self._next_root_check = now + self._settings.root_check_s
             changed |= self._check_roots()
         self._judge_suspects(now)
         self._in_work = len(changed.paths)
         did = self._pass_on(changed)
+        # Listing a large store takes longer than projecting a save, so what is known is told first.
+        did |= self._pass_on(self._found_beside(settled))
         did |= self._look_again(now)
         if did:
             self._publish()
@@ -179,7 +176,7 @@ class Reactor:
 
     def _next_deadline(self) -> float:
         now = time.monotonic()
-        deadlines = [self._next_root_check, now + min(_BEAT, self._notifier.watchdog_interval or _BEAT)]
+        deadlines = [self._next_root_check, now + self._pulse.interval]
         settled = self._settler.due()
         if settled is not None:
             deadlines.append(settled)
@@ -191,11 +188,10 @@ class Reactor:
                 deadlines.append(unit.index_due)
         return min(deadlines)
 
-    def _settled(self, now: float) -> Difference:
-        settled = self._settler.take(now, is_empty=_is_empty)
-        if not settled:
-            return Difference()
-        return Difference(settled) | self._watches.compare({path.parent for path in settled})
+    def _found_beside(self, settled: frozenset[Path]) -> Difference:
+        """What else differs in the directories of these paths; their new state is known from now on."""
+        found = self._watches.compare({path.parent for path in settled})
+        return Difference(found.paths - settled, found.unannounced - settled)
 
     def _check_roots(self) -> Difference:
         if not self._watches.is_alive():
@@ -271,10 +267,7 @@ class Reactor:
                 self._suspects[path] = deadline
         self._load_projects()
         for unit in tuple(self._supervisor.units):
-            if self._stopping:
-                return
             self._reconcile(unit)
-            self._notifier.watchdog()
         # A harness may have got another home, a repository another worktree.
         self._arm(self._supervisor.units)
         self._last_full_check = time.time()
@@ -359,18 +352,21 @@ class Reactor:
         else:
             self._trouble.pop("projects", None)
         new = self._supervisor.load(projects, settings)
-        self._arm(new)
-        for unit in new if reconcile_new else ():
-            self._reconcile(unit)
+        self._arm(())
+        for unit in new:
+            # Watched before it is looked at, so that nothing falls between.
             self._arm([unit])
+            if reconcile_new:
+                self._reconcile(unit)
+                self._publish()
 
     def _arm(self, units: Iterable[Unit]) -> None:
         """Watch what the units depend on now; they depend on other places than before."""
         self._watches.want([self._list, *self._supervisor.find_places(units)])
 
     def _reconcile(self, unit: Unit, hint: Iterable[Path] = ()) -> None:
+        self._pulse.step()
         self._supervisor.reconcile(unit, hint)
-        self._board.beat()
 
     def _publish(self, state: State | None = None) -> None:
         projects, user = self._supervisor.describe(self._watches.reports())
@@ -389,10 +385,6 @@ class Reactor:
 
     def _queue_length(self) -> int:
         return self._inbox.qsize() + len(self._settler) + self._in_work
-
-    def _sentence(self) -> str:
-        count = sum(unit.project is not None for unit in self._supervisor.units)
-        return f"Watching {count} projects."
 
 
 def _settler(settings: Settings) -> Settler:

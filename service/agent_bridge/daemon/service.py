@@ -13,11 +13,11 @@ from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from agent_bridge.daemon.orders import Order
+from agent_bridge.daemon.orders import Order, StopFlag
 
 if TYPE_CHECKING:
     from agent_bridge.config import Settings
-    from agent_bridge.daemon.notify import Notifier
+    from agent_bridge.daemon.pulse import Pulse
     from agent_bridge.daemon.reactor import Inbox
     from agent_bridge.daemon.status import StatusBoard
     from agent_bridge.daemon.supervisor import Engines
@@ -30,7 +30,8 @@ def run(*, engines: Engines | None = None, **flags: object) -> int:
     exit code. Raises AlreadyRunningError, ConfigError.
     """
     inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    _catch_signals(inbox)
+    stop = StopFlag()
+    _catch_signals(inbox, stop)
 
     from agent_bridge.daemon.own_log import keep_own_log
 
@@ -39,11 +40,14 @@ def run(*, engines: Engines | None = None, **flags: object) -> int:
     from agent_bridge.daemon.lifecycle import single_instance
 
     with single_instance():
-        return _serve(inbox, engines, lambda: _settings(flags))
+        return _serve(inbox, stop, engines, lambda: _settings(flags))
 
 
-def _serve(inbox: Inbox, engines: Engines | None, read_settings: Callable[[], Settings]) -> int:
+def _serve(
+    inbox: Inbox, stop: StopFlag, engines: Engines | None, read_settings: Callable[[], Settings]
+) -> int:
     from agent_bridge.daemon.notify import Notifier
+    from agent_bridge.daemon.pulse import Pulse
     from agent_bridge.daemon.status import StatusBoard
     from agent_bridge.daemon.status_server import StatusServer
 
@@ -52,7 +56,7 @@ def _serve(inbox: Inbox, engines: Engines | None, read_settings: Callable[[], Se
     server.start()
     notifier = Notifier()
     try:
-        _react(inbox, engines, read_settings, board, notifier)
+        _react(inbox, engines, read_settings, board, Pulse(board, notifier, stop))
     finally:
         notifier.stopping()
         server.stop()
@@ -64,7 +68,7 @@ def _react(
     engines: Engines | None,
     read_settings: Callable[[], Settings],
     board: StatusBoard,
-    notifier: Notifier,
+    pulse: Pulse,
 ) -> None:
     from agent_bridge import log
     from agent_bridge.daemon.engines import ProjectionEngines
@@ -84,11 +88,11 @@ def _react(
         inbox=inbox,
         settings=settings,
         reload_settings=read_settings,
-        supervisor=Supervisor(engines or ProjectionEngines(), settings),
+        supervisor=Supervisor(engines or ProjectionEngines(pulse.step), settings),
         watches=watches,
         jobs=jobs,
         board=board,
-        notifier=notifier,
+        pulse=pulse,
     )
     try:
         reactor.run()
@@ -103,9 +107,13 @@ def _settings(flags: dict[str, object]) -> Settings:
     return load_settings(env=None, **flags)
 
 
-def _catch_signals(inbox: queue.SimpleQueue[Any]) -> None:
+def _catch_signals(inbox: queue.SimpleQueue[Any], stop: StopFlag) -> None:
     def catch(number: int, _frame: FrameType | None) -> None:
-        inbox.put(Order.RELOAD if number == signal.SIGHUP else Order.STOP)
+        if number == signal.SIGHUP:
+            inbox.put(Order.RELOAD)
+        else:
+            stop.is_set = True
+            inbox.put(Order.STOP)
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, catch)

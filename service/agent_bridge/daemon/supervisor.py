@@ -12,6 +12,7 @@ from agent_bridge.daemon.jobs import utc
 from agent_bridge.daemon.status import plain
 from agent_bridge.errors import AgentBridgeError, LockTimeoutError
 from agent_bridge.log import get_logger
+from agent_bridge.projection.presence import EjectedError
 from agent_bridge.projects import Project
 from agent_bridge.watch.watches import Place, WatchReport, WatchState
 
@@ -126,6 +127,9 @@ class Supervisor:
             self._settings = settings
             self._units.clear()
         wanted: dict[str, Project | None] = {USER: None} | {project.id: project for project in projects}
+        if len(wanted) == 1:
+            # The user's own files are written only where a project was set up.
+            wanted.clear()
         self._failed_to_start.clear()
         for key in [
             key for key, unit in self._units.items() if key not in wanted or unit.project != wanted[key]
@@ -158,6 +162,10 @@ class Supervisor:
         started = time.monotonic()
         try:
             report = unit.engine.reconcile(frozenset(unit.owed) if paths else frozenset())
+        except EjectedError:
+            # Taken out while this pass waited for the lock.
+            del self._units[unit.key]
+            return
         except LockTimeoutError as error:
             unit.retry = True
             _log.info("the project is locked; trying again", project=_name(unit), error=str(error))

@@ -67,12 +67,15 @@ class Store:
         state: Path,
         lock_timeout_s: float = 30.0,
         threshold: float = 0.5,
+        step: Callable[[], None] = lambda: None,
     ) -> None:
+        """`step` is called for each file that a scan looks at; it may end the scan by raising."""
         self.root = root
         self.scope = scope
         self.state = state
         self._lock_timeout_s = lock_timeout_s
         self._threshold = threshold
+        self._step = step
         self._privacy = PrivacyRecord(state)
         self._known: dict[str, Known] | None = None
         self._listing_problems: tuple[Problem, ...] = ()
@@ -92,6 +95,7 @@ class Store:
         now: dict[str, Known] = {}
         read = 0
         for path, signature in listing.found.items():
+            self._step()
             one = known.get(path)
             if one is None or one.racy or one.signature != signature:
                 before, one = one, scan.read(root, path, listing.links.get(path), one)

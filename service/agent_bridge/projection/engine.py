@@ -6,6 +6,7 @@ and only then compares everything else; without one it looks at everything afres
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from agent_bridge import files, git, paths
 from agent_bridge.config import Settings
-from agent_bridge.errors import AgentBridgeError, NotFoundError
+from agent_bridge.errors import AgentBridgeError
 from agent_bridge.harnesses.base import Notice
 from agent_bridge.memory.fact import Fact
 from agent_bridge.memory.index import index_json, render_index
@@ -23,9 +24,10 @@ from agent_bridge.memory.store import Store
 from agent_bridge.projection import housekeeping, review
 from agent_bridge.projection.ledger import Ledger
 from agent_bridge.projection.plan import Wanted
+from agent_bridge.projection.presence import Presence
 from agent_bridge.projection.projector import Outcome, Projector
 from agent_bridge.projection.survey import Survey, survey_project, survey_user
-from agent_bridge.projects import Project, load_projects
+from agent_bridge.projects import Project
 
 _FIRST_READ = 4
 """So many changed files are read before the store is compared as a whole; of more, comparing is cheaper."""
@@ -71,22 +73,26 @@ class Engine:
         settings: Settings,
         *,
         wall: Callable[[], float] = time.time,
+        step: Callable[[], None] = lambda: None,
     ) -> None:
-        """`wall`: the clock, in seconds since 1970."""
+        """`wall`: the clock, in seconds since 1970. `step` is called between the steps of a pass (one file,
+        one fact) and may end it by raising."""
         self.project = project
         self._settings = settings
         self._wall = wall
-        self._listed_as: object = None
+        self._step = step
+        self._presence = Presence(project)
         self._recovered = False
+        self._began = False
         state = paths.user_state() if project is None else project.state
         self.state = state
         self.store = (
-            Store(paths.global_store(), scope="global", state=state)
+            Store(paths.global_store(), scope="global", state=state, step=step)
             if project is None
-            else Store(project.store, scope="project", state=state)
+            else Store(project.store, scope="project", state=state, step=step)
         )
         self.ledger = Ledger(state)
-        self._projector = Projector(self.ledger, state)
+        self._projector = Projector(self.ledger, state, step)
         self._survey: Survey | None = None
         self._index_stamp: tuple[int, int, int] | None = None
         self._generation = 0
@@ -104,13 +110,16 @@ class Engine:
         """One pass. `hint`: absolute paths that changed; empty means look at everything.
 
         Raises AgentBridgeError only where nothing could be done at all (lock, ledger, the store's root), and
-        NotFoundError once the project has been ejected: nothing may be written back then.
+        EjectedError or GoneError where nothing may be written back (`presence`).
         """
+        # A look from just before the first pass, to know what to watch, serves that pass too.
+        first, self._began = not self._began, True
         started = time.monotonic()
         with files.locked(self.lock, timeout=self._settings.lock_timeout_s, purpose="projection"):
-            self._check_listed()
+            self._presence.check()
             inside = frozenset(path for path in hint if path.is_relative_to(self.store.root))
-            survey = self._looked(fresh=not hint or inside != hint)
+            survey = self._looked(fresh=not first and (not hint or inside != hint))
+            self._step()
             outcome = Outcome()
             snapshot: Snapshot | None = None
             if not self._recovered:
@@ -155,6 +164,8 @@ class Engine:
 
     def is_echo(self, path: Path) -> bool:
         """Whether a changed file holds just what we wrote there last."""
+        if not self._projector.knows(Path(os.path.realpath(path))):
+            return False
         try:
             image = files.read_image(path)
         except AgentBridgeError:
@@ -164,6 +175,11 @@ class Engine:
     def survey(self) -> Survey:
         """What was seen at the last full look."""
         return self._looked(fresh=False)
+
+    @property
+    def seen(self) -> Survey | None:
+        """The last survey, however old."""
+        return self._survey
 
     def _looked(self, *, fresh: bool) -> Survey:
         stamp = self._stamp()
@@ -185,21 +201,6 @@ class Engine:
         wanted = Wanted(snapshot.documents, _distinct(shown), survey.heard)
         return self._projector.project(survey.layout.targets, wanted, survey.checkouts)
 
-    def _check_listed(self) -> None:
-        """Under the lock: an `eject` that came first must have the last word."""
-        if self.project is None:
-            return
-        try:
-            seen = paths.projects_file().stat()
-        except FileNotFoundError:
-            seen = None
-        stamp = None if seen is None else (seen.st_mtime_ns, seen.st_ino, seen.st_size)
-        if stamp is not None and stamp == self._listed_as:
-            return
-        if all(project.id != self.project.id for project in load_projects()):
-            raise NotFoundError("This project has been ejected", path=self.project.root)
-        self._listed_as = stamp
-
     def _recover(self) -> None:
         """Repair what a killed process left behind; under the lock, so nobody else is writing."""
         places = {Path(entry.path).parent for entry in self.ledger.entries()}
@@ -216,6 +217,7 @@ class Engine:
         Returns when the next pass is due, by the wall clock (None: when something changes).
         """
         due: float | None = None
+        self._step()
         try:
             if self.project is not None:
                 self._excluder.keep(survey, snapshot, full=full)
@@ -277,9 +279,9 @@ class Engine:
         return None if text.pending is None else text.pending.timestamp()
 
 
-def global_engine(settings: Settings) -> Engine:
+def global_engine(settings: Settings, *, step: Callable[[], None] = lambda: None) -> Engine:
     """The engine of the user's global store."""
-    return Engine(None, settings)
+    return Engine(None, settings, step=step)
 
 
 def _readable(snapshot: Snapshot) -> tuple[Fact, ...]:

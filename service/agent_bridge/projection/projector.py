@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,7 +38,9 @@ class Outcome:
 class Projector:
     """Writes blocks for one owner; remembers what it wrote, so that its own bytes need no second look."""
 
-    def __init__(self, ledger: Ledger, state: Path) -> None:
+    def __init__(self, ledger: Ledger, state: Path, step: Callable[[], None] = lambda: None) -> None:
+        """`step` is called before each target."""
+        self._step = step
         self._ledger = ledger
         self._state = state
         self._written: dict[Path, bytes] = {}
@@ -53,6 +55,7 @@ class Projector:
         """
         outcome = Outcome()
         for target in targets:
+            self._step()
             checkout = checkouts.get(target.checkout) if target.checkout and target.tracked else None
             busy = git.activity(checkout) if checkout is not None else None
             if checkout is not None and busy:
@@ -63,6 +66,10 @@ class Projector:
             except AgentBridgeError as error:
                 outcome.notices.append(Notice("warning", error.code, str(error), target.path))
         return outcome
+
+    def knows(self, path: Path) -> bool:
+        """Whether we have written the file at this real path."""
+        return path in self._written
 
     def wrote(self, path: Path, data: bytes) -> bool:
         """Whether these are the bytes that we wrote there last."""

@@ -16,6 +16,7 @@ from agent_bridge.config import load_settings
 from agent_bridge.daemon.jobs import Jobs
 from agent_bridge.daemon.notify import Notifier
 from agent_bridge.daemon.orders import Order
+from agent_bridge.daemon.pulse import Pulse
 from agent_bridge.daemon.reactor import DueJob, Inbox, Reactor
 from agent_bridge.daemon.status import StatusBoard
 from agent_bridge.daemon.supervisor import Supervisor
@@ -63,7 +64,7 @@ def running(opener: Callable[[Sink], Watcher], **flags: float) -> Iterator[Statu
         watches=watches,
         jobs=jobs,
         board=board,
-        notifier=Notifier({}),
+        pulse=Pulse(board, Notifier({})),
     )
     thread = threading.Thread(target=reactor.run)
     thread.start()
