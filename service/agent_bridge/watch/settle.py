@@ -1,12 +1,14 @@
 """When to act on events: pure, the clock is passed in.
 
 A file that was closed, renamed or removed is complete and acted on at once. While it is being written, or
-when many files change at once, the changes coalesce: until nothing came for the quiet time, but never longer
-than the burst time. An empty file that is still open is about to be filled, so it is waited for.
+when many files of one directory change at once, the changes coalesce: until nothing came for the quiet
+time, but never longer than the burst time. An empty file that is still open is about to be filled, so it is
+waited for.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +17,7 @@ from agent_bridge.watch.events import FileEvent, Kind
 
 _COMPLETE = frozenset({Kind.CLOSED, Kind.MOVED, Kind.REMOVED, Kind.SELF})
 _STREAM = 4
-"""From so many complete files at once on it is a stream (a checkout, a script), not a person's save."""
+"""From so many complete files of a directory at once on it is a stream (a checkout, a script), not a save."""
 
 
 @dataclass(slots=True)
@@ -60,15 +62,15 @@ class Settler:
         """When `take` will next have something to hand out; None when nothing is pending."""
         if not self._pending:
             return None
-        newest = self._newest_of_stream()
-        return min(self._due(pending, newest) for pending in self._pending.values())
+        streams = self._streams()
+        return min(self._due(pending, streams.get(path.parent)) for path, pending in self._pending.items())
 
     def take(self, now: float, *, is_empty: Callable[[Path], bool]) -> frozenset[Path]:
         """The paths to act on now; `is_empty` is asked about files that nobody has closed yet."""
-        newest = self._newest_of_stream()
+        streams = self._streams()
         ready: set[Path] = set()
         for path, pending in self._pending.items():
-            if self._due(pending, newest) > now:
+            if self._due(pending, streams.get(path.parent)) > now:
                 continue
             if not pending.complete and now - pending.first < self._patience and is_empty(path):
                 pending.not_before = now + self._quiet
@@ -78,11 +80,16 @@ class Settler:
             del self._pending[path]
         return frozenset(ready)
 
-    def _newest_of_stream(self) -> float | None:
-        """When the newest event of the stream came; None when what is pending is no stream."""
-        if sum(pending.complete for pending in self._pending.values()) < _STREAM:
-            return None
-        return max(pending.last for pending in self._pending.values())
+    def _streams(self) -> dict[Path, float]:
+        """The directories in which a stream is under way, and when its newest event came."""
+        if len(self._pending) < _STREAM:
+            return {}
+        complete = Counter(path.parent for path, pending in self._pending.items() if pending.complete)
+        newest: dict[Path, float] = {}
+        for path, pending in self._pending.items():
+            if complete[path.parent] >= _STREAM:
+                newest[path.parent] = max(pending.last, newest.get(path.parent, pending.last))
+        return newest
 
     def _due(self, pending: _Pending, newest: float | None) -> float:
         if pending.complete and newest is None:

@@ -111,6 +111,22 @@ def test_many_files_at_once_coalesce() -> None:
     assert len(pending.take(10.030, is_empty=full)) == 10
 
 
+def test_a_few_files_in_each_of_some_directories_are_no_stream() -> None:
+    pending = settler()
+    for name in ("one", "two", "three"):
+        for number in range(2):
+            pending.add(FileEvent(Kind.CLOSED, DIRECTORY / name, f"{number}.md"), 10.0)
+    assert len(pending.take(10.0, is_empty=full)) == 6
+
+
+def test_a_save_is_not_held_up_by_a_stream_in_another_directory() -> None:
+    pending = settler()
+    for number in range(10):
+        pending.add(event(Kind.CLOSED, f"{number}.md"), 10.0)
+    pending.add(FileEvent(Kind.CLOSED, DIRECTORY / "elsewhere", "a.md"), 10.0)
+    assert pending.take(10.0, is_empty=full) == {DIRECTORY / "elsewhere" / "a.md"}
+
+
 def test_a_stream_that_does_not_end_is_acted_on_after_the_burst_time() -> None:
     pending = settler()
     taken: set[Path] = set()
