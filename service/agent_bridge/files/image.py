@@ -116,7 +116,7 @@ def _read_once(path: Path, real: Path, limit: int) -> FileImage | None:
             raise RefusedError(
                 f"This file has {before.st_size:,} bytes; more than {limit:,} aren't read", path=path
             )
-        data = file.read(limit + 1)
+        data = file.read(before.st_size + 1)
         after = os.fstat(descriptor)
     if (before.st_size, before.st_mtime_ns, len(data)) != (after.st_size, after.st_mtime_ns, after.st_size):
         return None

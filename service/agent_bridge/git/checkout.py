@@ -129,12 +129,10 @@ def worktrees(checkout: Checkout) -> list[Path]:
 def activity(checkout: Checkout) -> str | None:
     """What Git is in the middle of in this working tree: "rebase", "merge", "index.lock"…; None when idle.
 
-    Only looks whether a few names exist.
+    Only looks whether a few names exist, all at once.
     """
-    for name, work in _SIGNS_OF_WORK:
-        if os.path.lexists(checkout.git_dir / name):
-            return work
-    return None
+    names = set(_names(checkout.git_dir))
+    return next((work for name, work in _SIGNS_OF_WORK if name in names), None)
 
 
 def stale_lock(checkout: Checkout, *, now: float) -> str | None:
@@ -194,7 +192,7 @@ def _main_root(common_dir: Path) -> Path | None:
 
 def _names(directory: Path) -> list[str]:
     try:
-        return sorted(entry.name for entry in directory.iterdir())
+        return sorted(os.listdir(directory))  # noqa: PTH208 - names are wanted
     except OSError:
         return []
 

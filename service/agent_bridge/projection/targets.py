@@ -61,7 +61,9 @@ def lay_out(carriers: Iterable[tuple[Site, Carrier]], *, budget: int, private_st
         key: object = file.identity or str(file.real)
         target = _target(site, carrier, file, budget)
         found[key] = _merged(found[key], target) if key in found else target
-    return Layout(tuple(found.values()), tuple(dict.fromkeys(notices)))
+    # A saved fact is to be where most programs read it first.
+    targets = sorted(found.values(), key=lambda target: -len(target.readers))
+    return Layout(tuple(targets), tuple(dict.fromkeys(notices)))
 
 
 def served(targets: Iterable[Target]) -> Mapping[str, int]:
