@@ -47,11 +47,17 @@ def lab(seat: Seat) -> Lab:
 
 
 @pytest.fixture
-def installed(seat: Seat) -> Iterator[Seat]:
-    """The service, installed and running."""
+def installed(seat: Seat) -> Seat:
+    """The service, installed and just started; it stays for the next test."""
     seat.bridge("service", "install")
-    yield seat
+    return seat
+
+
+@pytest.fixture
+def uninstalled(seat: Seat) -> Seat:
+    """A user without the service."""
     seat.bridge("service", "uninstall")
+    return seat
 
 
 @pytest.fixture

@@ -20,7 +20,16 @@ from pathlib import Path
 from system.seat import PATIENCE, Seat
 
 ROOT = Path(__file__).resolve().parents[2]
-TOOLS = ("systemctl", "systemd-analyze", "journalctl", "dbus-daemon", "unshare", "nsenter", "setpriv")
+TOOLS = (
+    "systemctl",
+    "systemd-analyze",
+    "journalctl",
+    "dbus-daemon",
+    "mount",
+    "unshare",
+    "nsenter",
+    "setpriv",
+)
 _REFUSED = 77
 
 
@@ -84,7 +93,7 @@ class Lab(Seat):
     def restart_manager(self) -> None:
         """What logging out and in again does: the manager ends with all its services; another starts."""
         before = (self._place / "manager").read_text()
-        self.as_root("kill", "-TERM", before.strip())
+        self.as_root("sh", "-c", f"kill -TERM {before.strip()}")
         self.wait("another manager", lambda: (self._place / "manager").read_text() not in ("", before))
         answers = ("running", "degraded")
         self.wait("an answer", lambda: self.systemctl("is-system-running", check=False) in answers)

@@ -73,6 +73,10 @@ class Seat(ABC):
         """A property of the unit."""
         return self.systemctl("show", f"--property={name}", "--value", unit)
 
+    def kill(self, name: str, pid: str) -> None:
+        """Send a signal, by the shell: not every system has a program for it."""
+        self.run("sh", "-c", f'kill -{name} "$1"', "sh", pid)
+
     def status(self) -> dict[str, Any]:
         """The service's own status; {} while it doesn't answer."""
         done = self.bridge("status", "--json", check=False)

@@ -50,7 +50,6 @@ def test_lingering_is_told(lab: Lab) -> None:
     lab.as_root("touch", f"/var/lib/systemd/linger/{lab.user}")
     assert "Lingering is on" in lab.bridge("service", "install").stderr
     lab.as_root("rm", f"/var/lib/systemd/linger/{lab.user}")
-    lab.bridge("service", "uninstall")
 
 
 def test_what_decides_about_places_is_carried_along(seat: Seat) -> None:
@@ -76,6 +75,7 @@ def test_both_units_pass_systemds_own_check(installed: Seat, lab: Lab) -> None:
         assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
 
 
+@pytest.mark.usefixtures("uninstalled")
 def test_the_shipped_unit_works_as_it_stands(lab: Lab) -> None:
     _link_program(lab)
     lab.systemctl("enable", "--now", str(SHIPPED))
@@ -86,17 +86,15 @@ def test_the_shipped_unit_works_as_it_stands(lab: Lab) -> None:
     lab.bridge("service", "install")
     assert lab.run("test", "-L", str(lab.units / UNIT), check=False).returncode == 1
     assert lab.read(SHIPPED) == SHIPPED.read_text()
-    lab.bridge("service", "uninstall")
 
 
+@pytest.mark.usefixtures("installed")
 def test_enabled_it_starts_with_the_manager(lab: Lab) -> None:
-    lab.bridge("service", "install")
     before = lab.status()["pid"]
     lab.restart_manager()
     lab.wait("the service", lambda: lab.status().get("state") == "ok")
     assert lab.shown("ActiveState") == "active"
     assert lab.status()["pid"] != before
-    lab.bridge("service", "uninstall")
 
 
 def test_ready_only_after_the_first_pass_however_long_it_takes(
@@ -129,10 +127,10 @@ def test_a_hung_loop_is_killed_and_started_again(installed: Seat, dropin: str) -
     installed.set_dropin(dropin, "[Service]\nWatchdogSec=2s\n")
     installed.bridge("service", "restart")
     pid = installed.shown("MainPID")
-    # One that works is left alone for longer than that.
-    installed.run("sleep", "3")
+    # One that works is left alone for longer than that: its loop comes round once a second now.
+    installed.run("sleep", "2.5")
     assert installed.shown("MainPID") == pid
-    installed.run("kill", "-STOP", pid)
+    installed.kill("STOP", pid)
     installed.wait("another process", lambda: installed.shown("MainPID") not in ("0", pid))
     installed.wait("an answer", lambda: installed.status().get("state") == "ok")
     assert installed.shown("NRestarts") == "1"
@@ -184,7 +182,6 @@ def test_a_setting_that_cant_be_used_is_not_tried_again_and_again(seat: Seat) ->
     seat.run("rm", str(config))
     seat.bridge("service", "start")
     assert seat.status()["state"] == "ok"
-    seat.bridge("service", "uninstall")
 
 
 def test_the_journal_has_structured_lines(installed: Seat) -> None:
@@ -219,12 +216,11 @@ def test_the_restrictions_are_in_force(installed: Seat) -> None:
     assert installed.shown("UMask") == "0022"
 
 
-def test_one_that_up_started_is_taken_over(seat: Seat) -> None:
-    assert "The service runs" in seat.bridge("up").stdout
-    before = seat.status()["pid"]
-    seat.bridge("service", "install")
-    assert before != seat.status()["pid"] == int(seat.shown("MainPID"))
-    seat.bridge("service", "uninstall")
+def test_one_that_up_started_is_taken_over(uninstalled: Seat) -> None:
+    assert "The service runs" in uninstalled.bridge("up").stdout
+    before = uninstalled.status()["pid"]
+    uninstalled.bridge("service", "install")
+    assert before != uninstalled.status()["pid"] == int(uninstalled.shown("MainPID"))
 
 
 def test_stop_start_restart_go_through_the_manager(installed: Seat) -> None:
@@ -242,16 +238,15 @@ def test_stop_start_restart_go_through_the_manager(installed: Seat) -> None:
     installed.wait("the end", lambda: installed.shown("ActiveState") == "inactive")
 
 
-def test_uninstall_leaves_nothing(seat: Seat) -> None:
-    before = _remains(seat)
-    seat.bridge("service", "install")
-    assert _remains(seat) != before
-    seat.bridge("service", "uninstall")
-    assert _remains(seat) == before
-    assert seat.systemctl("list-units", "--all", "--no-legend", "agent-bridge*") == ""
-    assert seat.shown("LoadState") == "not-found"
-    assert seat.bridge("status", check=False).returncode == 3
-    assert "wasn't installed" in seat.bridge("service", "uninstall").stdout
+def test_uninstall_leaves_nothing(uninstalled: Seat) -> None:
+    before = _remains(uninstalled)
+    uninstalled.bridge("service", "install")
+    assert _remains(uninstalled) != before
+    uninstalled.bridge("service", "uninstall")
+    assert _remains(uninstalled) == before
+    assert uninstalled.systemctl("list-units", "--all", "--no-legend", "agent-bridge*") == ""
+    assert uninstalled.bridge("status", check=False).returncode == 3
+    assert "wasn't installed" in uninstalled.bridge("service", "uninstall").stdout
 
 
 def _link_program(lab: Lab) -> None:

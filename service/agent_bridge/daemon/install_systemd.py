@@ -172,7 +172,7 @@ def render(unit: str, program: Path, environment: Mapping[str, str]) -> str:
 
 
 def quoted(word: str) -> str:
-    """`word`, without control characters, as one word of a unit file that nothing expands (systemd.syntax(7))."""
+    """`word` as one word of a unit file (systemd.syntax(7)); nothing in it is expanded."""
     return '"' + word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%") + '"'
 
 
