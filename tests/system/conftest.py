@@ -63,15 +63,7 @@ def uninstalled(seat: Seat) -> Seat:
 @pytest.fixture
 def project(seat: Seat, request: pytest.FixtureRequest) -> Path:
     """A Git repository of the user that is set up."""
-    return make_project(seat, str(request.node.name))
-
-
-def make_project(seat: Seat, name: str) -> Path:
-    """A Git repository below the user's home, after `init`."""
-    root = seat.home / name
-    seat.run("git", "init", "-q", str(root))
-    seat.bridge("init", "--yes", "--project", str(root))
-    return root
+    return seat.make_project(str(request.node.name))
 
 
 def unavailable(why: str) -> None:

@@ -65,6 +65,13 @@ class Seat(ABC):
         """Run agent-bridge."""
         return self.run(str(self.program), *words, env=env, check=check)
 
+    def make_project(self, name: str) -> Path:
+        """A Git repository below the user's home, after `init`."""
+        root = self.home / name
+        self.run("git", "init", "-q", str(root))
+        self.bridge("init", "--yes", "--project", str(root))
+        return root
+
     def systemctl(self, *words: str, check: bool = True) -> str:
         """Ask the user manager; its answer."""
         return self.run("systemctl", "--user", "--no-pager", *words, check=check).stdout.strip()

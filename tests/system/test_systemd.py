@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from system.conftest import make_project
 from system.lab import ROOT, Lab
 from system.seat import UNIT, Seat
 
@@ -160,7 +159,7 @@ def test_reload_reads_settings_and_projects_again(installed: Seat) -> None:
     installed.write(config, "reconcile_interval_s = 45.0\n")
     installed.systemctl("reload", UNIT)
     installed.wait("the new interval", lambda: _interval(installed) == 45.0)
-    root = make_project(installed, "reloaded")
+    root = installed.make_project("reloaded")
     installed.systemctl("reload", UNIT)
     installed.wait(
         "the project", lambda: str(root) in [it["root"] for it in installed.status().get("projects", ())]
