@@ -154,6 +154,8 @@ def _list_lock(timeout: float) -> files.Locking:
 
 
 def _save(projects: list[Project]) -> None:
+    for orphan in paths.projects_file().parent.glob(f".{paths.projects_file().name}.*.agent-bridge.tmp"):
+        orphan.unlink(missing_ok=True)  # of a killed process: the list is written under its lock alone
     document = {"schema": SCHEMA, "projects": [_to_json(project) for project in projects]}
     files.write_own(paths.projects_file(), (json.dumps(document, indent=2) + "\n").encode())
 

@@ -91,6 +91,10 @@ class PrivacyRecord:
             self._signature = signature
         return self._read | self._unwritten if self.pending else self._read
 
+    def locked(self, purpose: str) -> files.Locking:
+        """Hold the record's lock; for who clears up in its directory."""
+        return files.locked(self._lock, timeout=LOCK_TIMEOUT_S, purpose=purpose)
+
     def add(self, facts: Iterable[Fact]) -> Judgements:
         """Remember these facts as private; in memory where the file can't be written, until it can.
 
@@ -99,7 +103,7 @@ class PrivacyRecord:
         new = self._unwritten = self._unwritten.with_facts(facts)
         if not self.path.parent.is_dir():
             return self.current()
-        with files.locked(self._lock, timeout=LOCK_TIMEOUT_S, purpose="remember what is private"):
+        with self.locked("remember what is private"):
             now = self.current() | new
             if not now.all_private and now != self._read:
                 self._write(now)
@@ -109,7 +113,7 @@ class PrivacyRecord:
 
     def release(self, fact: Fact) -> Judgements:
         """Forget that this fact was private. Raises AgentBridgeError where the record can't be read."""
-        with files.locked(self._lock, timeout=LOCK_TIMEOUT_S, purpose="share a fact"):
+        with self.locked("share a fact"):
             now = self.current()
             if now.all_private:
                 raise AgentBridgeError(

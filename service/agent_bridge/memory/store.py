@@ -277,14 +277,16 @@ class Store:
             return self._rewrite(fact, lambda data: set_keys(data, {"private": True}))
 
     def recover(self) -> list[str]:
-        """Clear away what a killed writer left in the store; sentences about what touched a fact."""
-        if not self.root.is_dir():
-            return []
-        with self._locked("repair the store"):
+        """Clear away what a killed writer left in the store and its state; sentences about what touched a fact.
+
+        The caller holds the lock of whoever else writes into the state directory.
+        """
+        with self._locked("repair the store"), self._privacy.locked("repair the record of private facts"):
             folders = {PurePosixPath(path).parent for path in (self._known or {})} | {
                 PurePosixPath("entries")
             }
-            places = [self.root, *sorted(self.root / folder for folder in folders)]
+            state = [Path(directory) for directory, _, _ in os.walk(self.state)]
+            places = [*state, self.root, *sorted(self.root / folder for folder in folders)]
             return files.recover(self._keep_dir, [place for place in places if place.is_dir()])
 
     # --- details
