@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from agent_bridge import git, projects
 from agent_bridge.cli.app import Verbs
+from agent_bridge.cli.carry import carry_now
 from agent_bridge.cli.consent import YesOption, consent
-from agent_bridge.cli.pass_shown import report_messages
-from agent_bridge.cli.result import Message, Result, info, warning
+from agent_bridge.cli.result import Result, warning
 from agent_bridge.cli.where import Place, ProjectOption, ScopeName, holding
 from agent_bridge.cli.write_verbs import FactArgument, written_json
-from agent_bridge.config import load_settings
 from agent_bridge.errors import RefusedError, UsageError
 from agent_bridge.memory.fact import Fact
-from agent_bridge.projection.engine import Engine
 
 _PANEL = "Facts"
 
@@ -31,7 +29,7 @@ def share(fact: FactArgument, *, project: ProjectOption = None) -> Result:
         "share",
         data={"fact": written_json(place, shared)},
         view=(f"Shared {shared.id}",),
-        messages=_brought_in_line(place),
+        messages=carry_now(place),
     )
 
 
@@ -46,11 +44,11 @@ def unshare(fact: FactArgument, *, yes: YesOption = False, project: ProjectOptio
     if is_tracked:
         consent(f"Git tracks {path}. Untrack it (history keeps it, the file stays)?", yes=yes)
     private = place.store.unshare(found.path)
-    messages = _brought_in_line(place)
+    messages = carry_now(place)
     if checkout is not None and is_tracked:
         # Only now, when info/exclude is known to be right: no `git add` in between takes it back.
         git.untrack(checkout, [path])
-        messages = _brought_in_line(place)
+        messages = carry_now(place)
     if is_tracked:
         told = "From the next commit on Git doesn't track it; history keeps what was committed."
         messages = (warning(told), *messages)
@@ -79,13 +77,3 @@ def _refuse_what_would_not_hold(place: Place, checkout: git.Checkout, *, is_trac
     busy = git.activity(checkout) if is_tracked else None
     if busy:
         raise RefusedError(f"Git is at work here ({busy})", path=place.root, remedy="Finish it first.")
-
-
-def _brought_in_line(place: Place) -> tuple[Message, ...]:
-    """One pass at once: what Git may take must not depend on a service that may not run."""
-    known = None if place.root is None else projects.find_project(place.root)
-    if known is None:
-        return (
-            info("This project isn't set up, so only the fact's own mark was changed: `agent-bridge init`."),
-        )
-    return report_messages(Engine(known, load_settings()).reconcile())

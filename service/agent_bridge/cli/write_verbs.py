@@ -9,15 +9,15 @@ from typing import Annotated
 
 import typer
 
-from agent_bridge import files, projects
+from agent_bridge import files
 from agent_bridge.cli.app import Verbs
+from agent_bridge.cli.carry import carry_unless_served
 from agent_bridge.cli.completion import complete_fact
 from agent_bridge.cli.consent import YesOption, consent
 from agent_bridge.cli.editor import edited
 from agent_bridge.cli.facts_shown import fact_json, private_ids
 from agent_bridge.cli.result import Json, Message, Result, info, warning
 from agent_bridge.cli.where import Place, ProjectOption, ScopeOption, holding, writable
-from agent_bridge.daemon.client import service_is_running
 from agent_bridge.errors import UsageError
 from agent_bridge.memory.fact import Fact
 
@@ -75,7 +75,7 @@ def add(
             ],
         },
         view=(f"Added {fact.id}",),
-        messages=(*similar, *_about_secrets(fact), *not_projected(place)),
+        messages=(*similar, *_about_secrets(fact), *carry_unless_served(place)),
     )
 
 
@@ -101,7 +101,7 @@ def edit(
         "edit",
         data={"fact": written_json(place, changed), "changed": True},
         view=(f"Changed {changed.id}",),
-        messages=(*_about_secrets(changed), *not_projected(place)),
+        messages=(*_about_secrets(changed), *carry_unless_served(place)),
     )
 
 
@@ -126,7 +126,7 @@ def remove(
         "rm",
         data={**data, "removed": True, "kept": None if kept is None else str(kept)},
         view=(f"Removed {found.id}",),
-        messages=(info(told), *not_projected(place)),
+        messages=(info(told), *carry_unless_served(place)),
     )
 
 
@@ -160,13 +160,6 @@ def keep_copy(place: Place, fact: Fact) -> Path:
     kept = place.store.state / "removed" / name
     files.write_own(kept, (place.directory / fact.path).read_bytes())
     return kept
-
-
-def not_projected(place: Place) -> tuple[Message, ...]:
-    """A hint where nobody will carry the change to the agents."""
-    if service_is_running() or (place.root is not None and projects.find_project(place.root) is None):
-        return ()
-    return (info("The service isn't running: `agent-bridge sync` brings this to the agents."),)
 
 
 def _about_secrets(fact: Fact) -> tuple[Message, ...]:
