@@ -96,7 +96,7 @@ def render_block(
     """
     hint = HINTS[scope] if left_out_hint is None else left_out_hint
     shown = [part for part in map(_document_part, documents) if part]
-    skipped = tuple(fact.id for fact in facts if skip and normalise(fact.body) in skip)
+    skipped = tuple(fact.id for fact in facts if skip and _normalised(fact.body) in skip)
     hidden = frozenset(skipped)
     items = [_fact_part(fact.id, fact.title, fact.body) for fact in facts if fact.id not in hidden]
 
@@ -106,10 +106,10 @@ def render_block(
     chosen, rest = items, list[_Part]()
     if sum(_cost(part, extra) for part in (*shown, *items)) > room:
         worst = room - _cost(_notice(shown, len(items), hint), extra)
-        kept, dropped, _ = _fitting(shown, worst, extra)
+        kept, dropped = _fitting(shown, worst, extra)
         room -= _cost(_notice(dropped, len(items), hint), extra)
         room -= sum(_cost(part, extra) for part in kept)
-        chosen, rest, _ = _fitting(items, room, extra)
+        chosen, rest = _fitting(items, room, extra)
 
     texts = [HEADINGS[scope], *(part.text for part in kept), *(part.text for part in chosen)]
     if dropped or rest:
@@ -144,15 +144,20 @@ def fact_item(fact: FactText) -> Item:
     Nothing stands in it twice: a heading that is the title is not repeated, a body that is no more than its
     title is not either, and a title that is only the beginning of the body (`…`) is left to the body.
     """
-    title = safe_line(fact.title) or safe_line(escape_id(fact.id))
-    text = safe_body(fact.body)
+    return _fact_item(fact.id, fact.title, fact.body)
+
+
+@lru_cache(maxsize=_CACHED_ITEMS)
+def _fact_item(fact_id: str, title: str, body: str) -> Item:
+    title = safe_line(title) or safe_line(escape_id(fact_id))
+    text = safe_body(body)
     heading, rest = first_heading(text)
     if heading and _says(title, safe_line(heading)):
-        return Item(fact.id, safe_line(heading), rest)
+        return Item(fact_id, safe_line(heading), rest)
     if title == normalise(text):
-        return Item(fact.id, title, "")
+        return Item(fact_id, title, "")
     first = _LIST_MARK.sub("", text.partition("\n")[0])
-    return Item(fact.id, "" if _says(title, safe_line(first)) else title, text)
+    return Item(fact_id, "" if _says(title, safe_line(first)) else title, text)
 
 
 def _says(title: str, line: str) -> bool:
@@ -162,20 +167,19 @@ def _says(title: str, line: str) -> bool:
 
 @lru_cache(maxsize=_CACHED_ITEMS)
 def _fact_part(fact_id: str, title: str, body: str) -> _Part:
-    item = fact_item(_FactText(fact_id, title, body))
+    item = _fact_item(fact_id, title, body)
     heading = f"### {item.title} [{escape_id(fact_id)}]" if item.title else f"### [{escape_id(fact_id)}]"
     return _part(fact_id, f"{heading}\n\n{item.text}" if item.text else heading)
 
 
 @lru_cache(maxsize=_CACHED_ITEMS)
 def _fact_key(fact_id: str, title: str, body: str) -> str:
-    return fact_item(_FactText(fact_id, title, body)).key
+    return _fact_item(fact_id, title, body).key
 
 
-class _FactText(NamedTuple):
-    id: str
-    title: str
-    body: str
+@lru_cache(maxsize=_CACHED_ITEMS)
+def _normalised(body: str) -> str:
+    return normalise(body)
 
 
 def _document_part(document: DocumentText) -> _Part | None:
@@ -203,17 +207,21 @@ def _notice(documents: Sequence[_Part], facts: int, hint: str) -> _Part:
     return _part("", f"{NOTICE_PREFIX} {' and '.join(told)}, for lack of space. {hint}".rstrip())
 
 
-def _fitting(parts: Sequence[_Part], room: int, extra: int) -> tuple[list[_Part], list[_Part], int]:
+def _fitting(parts: Sequence[_Part], room: int, extra: int) -> tuple[list[_Part], list[_Part]]:
     kept: list[_Part] = []
     dropped: list[_Part] = []
-    for part in parts:
-        cost = _cost(part, extra)
+    costs = [_cost(part, extra) for part in parts]
+    least = min(costs, default=0)
+    for at, (part, cost) in enumerate(zip(parts, costs, strict=True)):
+        if room < least:
+            dropped += parts[at:]  # of thousands of facts most don't fit
+            break
         if cost <= room:
             kept.append(part)
             room -= cost
         else:
             dropped.append(part)
-    return kept, dropped, room
+    return kept, dropped
 
 
 def _part(name: str, text: str) -> _Part:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 from agent_bridge.memory.documents import Document
 from agent_bridge.memory.fact import Fact, OrderKey, order_key
@@ -47,7 +48,7 @@ def build(
     `private_paths` are the paths of those that may not stand in tracked files.
     """
     unique, clashes = _unique_ids(facts)
-    ordered = tuple(fact for _, fact in sorted(unique, key=_key_of))
+    ordered = tuple(fact for _, fact in sorted(unique, key=itemgetter(0)))
     withheld = tuple(fact for fact in ordered if fact.secrets)
     open_facts = tuple(fact for fact in ordered if not fact.secrets) if withheld else ordered
     if private_paths:
@@ -58,10 +59,6 @@ def build(
     found = tuple(sorted([*problems, *clashes], key=lambda problem: (problem.path, problem.reason)))
     digest = _digest(ordered, documents, found, private_paths)
     return Snapshot(ordered, documents, found, digest, shared, private, withheld)
-
-
-def _key_of(ranked: tuple[OrderKey, Fact]) -> OrderKey:
-    return ranked[0]
 
 
 def _unique_ids(

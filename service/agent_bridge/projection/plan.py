@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from agent_bridge.errors import MarkerError
 from agent_bridge.harnesses import managed_block
@@ -113,6 +114,7 @@ def _decide(target: Target, data: bytes | None, wanted: Wanted, evidence: Eviden
     )
 
 
+@lru_cache(maxsize=8192)
 def item_texts(item: Item) -> tuple[str, ...]:
     """By what an item is known again in another block: the whole, and its text below the title."""
     text = normalise(item.text)
