@@ -11,8 +11,8 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent_bridge import files
@@ -20,7 +20,7 @@ from agent_bridge.errors import AgentBridgeError, DuplicateError, RefusedError
 from agent_bridge.files import kernel
 from agent_bridge.memory.fact import FactProblem
 from agent_bridge.memory.store import Store
-from agent_bridge.projection.ledger import Entry, Kind, Ledger
+from agent_bridge.projection.ledger import Entry, Kind, Ledger, digest
 from agent_bridge.projection.undo import Undone
 
 INDEX = "MEMORY.md"
@@ -108,10 +108,25 @@ def make_link(ledger: Ledger, store: Store, path: Path, source: str) -> Adopted:
     backup = _keep_tree(ledger, path, tree)
     adopted = adopt_files(store, tree, source)
     known = tuple(sorted(fact.path for fact in store.scan().facts))
-    ledger.put(Entry(str(path), Kind.LINK, target=str(target), backup=backup.name, known=known))
+    taken = _taken(store, adopted.added.items())
+    ledger.put(Entry(str(path), Kind.LINK, target=str(target), backup=backup.name, known=known, taken=taken))
     _swap_link(path, target)
     finish_link(ledger, store, path, source)
     return adopted
+
+
+def close_adoption(ledger: Ledger, store: Store, before: frozenset[str]) -> None:
+    """At the end of an `init`: what came in by it, from wherever, isn't learnt since.
+
+    `before` are the paths of the facts that the store held when it began.
+    """
+    new = frozenset(fact.path for fact in store.scan().facts) - before
+    for entry in ledger.entries():
+        if entry.backup is not None and new:
+            fresh = _taken(store, [(name, path) for name, path, _ in entry.taken if path in new])
+            taken = {item[0]: item for item in (*entry.taken, *fresh)}
+            known = tuple(sorted(new.union(entry.known)))
+            ledger.put(replace(entry, known=known, taken=tuple(taken.values())))
 
 
 def finish_link(ledger: Ledger, store: Store, path: Path, source: str) -> None:
@@ -151,13 +166,36 @@ def undo_link(ledger: Ledger, store: Store, entry: Entry) -> Undone:
     if building.exists():
         shutil.rmtree(building)
     shutil.copytree(ledger.kept / entry.backup, building, symlinks=True)
-    learnt = _copy_learnt(store, building, frozenset(entry.known))
+    learnt = _copy_edited(store, building, entry) + _copy_learnt(store, building, frozenset(entry.known))
     _restore_times(ledger.kept / entry.backup, building, untouched=not learnt)
     _exchange(path, building)
     building.unlink()
     ledger.drop(entry.path)
     note = f"{len(learnt)} facts learnt since were copied back" if learnt else ""
     return Undone(entry.path, "restored", note)
+
+
+def _taken(store: Store, names: Iterable[tuple[str, str]]) -> tuple[tuple[str, str, str], ...]:
+    found = []
+    for name, path in names:
+        data = files.read_image(store.root / path, within=store.root).data
+        found.append((name, path, digest(data)))
+    return tuple(found)
+
+
+def _copy_edited(store: Store, directory: Path, entry: Entry) -> list[str]:
+    """Give the directory's own memories the text that they have by now; one that was deleted comes back."""
+    edited: list[str] = []
+    for name, path, former in entry.taken:
+        image = files.read_image(store.root / path, within=store.root)
+        place = directory / name
+        if image.existed and digest(image.data) != former and place.is_file():
+            mode = stat.S_IMODE(place.stat().st_mode)
+            place.unlink()
+            place.write_bytes(image.data)
+            place.chmod(mode)
+            edited.append(path)
+    return edited
 
 
 def _copy_learnt(store: Store, directory: Path, known: frozenset[str]) -> list[str]:
@@ -167,6 +205,8 @@ def _copy_learnt(store: Store, directory: Path, known: frozenset[str]) -> list[s
         if fact.path in known:
             continue
         place = directory / fact.path
+        if place.is_file() and place.read_bytes() == (store.root / fact.path).read_bytes():
+            continue
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(store.root / fact.path, place)
         learnt.append(fact.path)

@@ -52,7 +52,8 @@ class Entry:
     SHA-256 of the bytes after our last write (None where that changes with every fact), `separator` are
     the line breaks added before a block, `directories` those that we made for it, outermost first,
     `header` the text that a file of ours began with, `backup` the kept copy of a directory that a link
-    replaced, `known` the files of the store at that time.
+    replaced, `known` the facts of the store at the end of that `init`, `taken` those of them that came from
+    the directory: name there, path in the store, and the SHA-256 of that file.
     """
 
     path: str
@@ -67,6 +68,7 @@ class Entry:
     target: str = ""
     backup: str | None = None
     known: tuple[str, ...] = ()
+    taken: tuple[tuple[str, str, str], ...] = ()
 
     @property
     def created(self) -> bool:
@@ -196,4 +198,5 @@ def _entry(item: dict[str, Any]) -> Entry:
         for key in item.pop("keys", ())
     )
     lists = {name: tuple(item.pop(name, ())) for name in ("directories", "known")}
-    return Entry(**{**item, "kind": Kind(item["kind"]), "keys": keys, **lists})
+    taken = tuple((name, path, sha) for name, path, sha in item.pop("taken", ()))
+    return Entry(**{**item, "kind": Kind(item["kind"]), "keys": keys, "taken": taken, **lists})

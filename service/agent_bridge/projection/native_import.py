@@ -84,7 +84,7 @@ def hold_items(items: Iterable[NativeItem]) -> int:
     """Keep items of other directories until their project is initialised; how many are new."""
     count = 0
     for item in items:
-        place = _held_directory() / f"{_key(item)}.json"
+        place = held_directory() / f"{_key(item)}.json"
         if not place.exists():
             files.write_own(place, json.dumps(_as_json(item), ensure_ascii=True).encode())
             count += 1
@@ -94,7 +94,12 @@ def hold_items(items: Iterable[NativeItem]) -> int:
 def release_items(items: Iterable[NativeItem]) -> None:
     """Forget held items that have been imported."""
     for item in items:
-        (_held_directory() / f"{_key(item)}.json").unlink(missing_ok=True)
+        (held_directory() / f"{_key(item)}.json").unlink(missing_ok=True)
+
+
+def held_directory() -> Path:
+    """Where items wait for their project."""
+    return paths.state_dir() / "held"
 
 
 def _add(store: Store, item: NativeItem, source: str, now: datetime) -> str:
@@ -109,10 +114,6 @@ def _add(store: Store, item: NativeItem, source: str, now: datetime) -> str:
 
 def _key(item: NativeItem) -> str:
     return text_hash(f"{item.directory or ''}\n{item.text}")[:32]
-
-
-def _held_directory() -> Path:
-    return paths.state_dir() / "held"
 
 
 def _imported_file() -> Path:
@@ -134,7 +135,7 @@ def _remember(keys: set[str]) -> None:
 
 
 def _held() -> list[NativeItem]:
-    directory = _held_directory()
+    directory = held_directory()
     if not directory.is_dir():
         return []
     found = []

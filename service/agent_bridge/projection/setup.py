@@ -18,6 +18,7 @@ from agent_bridge.memory.store import Store
 from agent_bridge.projection import adopt, apply, housekeeping, merge_driver, native_import, undo
 from agent_bridge.projection.engine import Engine, Report, global_engine
 from agent_bridge.projection.ledger import Kind, Ledger
+from agent_bridge.projection.presence import is_gone
 from agent_bridge.projection.survey import Survey, survey_project, survey_user
 from agent_bridge.projects import Mode, Project, Worktrees
 
@@ -96,7 +97,7 @@ def init(project: Project, settings: Settings, *, keep_private: bool = False) ->
         survey = survey_project(project, settings)
         engine.store.create()
         housekeeping.Excluder(project, engine.ledger).keep(survey, engine.store.scan())
-        before = {fact.path for fact in engine.store.scan().facts}
+        before = frozenset(fact.path for fact in engine.store.scan().facts)
         left = _take_over(engine.ledger, engine.store, survey)
         counts = _import(project, engine.store, survey)
         if keep_private:
@@ -104,6 +105,7 @@ def init(project: Project, settings: Settings, *, keep_private: bool = False) ->
                 if fact.path not in before:
                     engine.store.unshare(fact.id)
         adopted = len({fact.path for fact in engine.store.scan().facts} - before) - counts.get("added", 0)
+        adopt.close_adoption(engine.ledger, engine.store, before)
         set_keys(engine.ledger, survey.keys)
         keep_merge_driver(engine.ledger, survey)
     report = engine.reconcile()
@@ -122,7 +124,12 @@ def eject(project: Project, settings: Settings, *, purge: bool = False) -> Eject
         raise RefusedError(
             f"Git is at work here ({busy[0]})", path=project.root, remedy="Finish it, then eject again."
         )
-    engine.reconcile()  # what was written inside our blocks becomes a candidate first
+    # What was written inside our blocks becomes a candidate first; no pass is run for those who have left.
+    if not is_gone(project.root):
+        engine.reconcile()
+    user = global_engine(settings)
+    if user.ledger.entries() and {one.id for one in projects.load_projects()} <= {project.id}:
+        user.reconcile()
     with files.locked(engine.lock, timeout=settings.lock_timeout_s, purpose="eject"):
         _guard_private(project, engine)
         done.undone += undo_all(engine.ledger, engine.store)
@@ -131,20 +138,18 @@ def eject(project: Project, settings: Settings, *, purge: bool = False) -> Eject
     if purge and not done.refused:
         shutil.rmtree(project.state, ignore_errors=True)
     if not projects.load_projects():
-        done.undone += eject_user(settings)
+        with files.locked(user.lock, timeout=settings.lock_timeout_s, purpose="eject"):
+            done.undone += undo_all(user.ledger, user.store)
         if purge and not done.refused:
-            shutil.rmtree(paths.user_state(), ignore_errors=True)
+            _purge_user()
     return done
 
 
-def eject_user(settings: Settings) -> list[undo.Undone]:
-    """Undo what serves all projects: global blocks, Codex's memory keys."""
-    engine = global_engine(settings)
-    if not engine.ledger.entries():
-        return []
-    engine.reconcile()
-    with files.locked(engine.lock, timeout=settings.lock_timeout_s, purpose="eject"):
-        return undo_all(engine.ledger, engine.store)
+def _purge_user() -> None:
+    """What we kept for all projects; locks stay, somebody may be waiting for one."""
+    for directory in (paths.user_state(), native_import.held_directory(), paths.cache_dir()):
+        shutil.rmtree(directory, ignore_errors=True)
+    paths.projects_file().unlink(missing_ok=True)
 
 
 def undo_all(ledger: Ledger, store: Store) -> list[undo.Undone]:

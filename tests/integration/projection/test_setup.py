@@ -10,10 +10,11 @@ import pytest
 
 from agent_bridge import projects
 from agent_bridge.config import Settings
-from agent_bridge.errors import NotFoundError, RefusedError
+from agent_bridge.errors import RefusedError
 from agent_bridge.harnesses.claude_places import slug
 from agent_bridge.projection import preview, setup
 from agent_bridge.projection.engine import Engine
+from agent_bridge.projection.presence import EjectedError
 from agent_bridge.projects import Project
 
 from .conftest import AGENTS, CLAUDE, git
@@ -183,6 +184,6 @@ def test_an_engine_that_missed_the_eject_writes_nothing_back(
     engine.store.add("Start\n\nA fact that was projected.")
     engine.reconcile()
     setup.eject(project, settings)
-    with pytest.raises(NotFoundError, match="ejected"):
+    with pytest.raises(EjectedError):
         engine.reconcile(frozenset({repository / ".memory/entries"}))
     assert (repository / "AGENTS.md").read_bytes() == AGENTS

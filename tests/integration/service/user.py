@@ -245,7 +245,7 @@ def write(path: Path, text: str | bytes) -> Path:
     return path
 
 
-def write_fact(root: Path, name: str, text: str, **keys: str) -> Path:
+def write_fact(root: Path, name: str, text: str, /, **keys: str) -> Path:
     """A fact's file, written at once and put into place by a rename, as editors do."""
     head = "".join(f"{key}: {value}\n" for key, value in keys.items())
     place = root / ".memory" / name

@@ -23,6 +23,7 @@ FULL = Entry(
     target="/t",
     backup="tree-1",
     known=("a.md", "b.md"),
+    taken=(("old.md", "a.md", "ab"),),
 )
 
 
