@@ -33,7 +33,7 @@ _CARRIED = (
     "XDG_STATE_HOME",
 )
 _CARRIED_PREFIX = "AGENT_BRIDGE_"
-_COMMAND_SECONDS = 120.0
+_COMMAND_SECONDS = 30.0
 _ANSWER_SECONDS = 10.0
 
 
@@ -183,9 +183,9 @@ def shipped(name: str) -> bytes:
 
 
 def run_command(
-    command: Sequence[str], *, env: Mapping[str, str] | None = None
+    command: Sequence[str], *, env: Mapping[str, str] | None = None, timeout: float | None = _COMMAND_SECONDS
 ) -> subprocess.CompletedProcess[str]:
-    """Run a manager's command. Raises ManagerError when it can't be started or takes far too long."""
+    """Run a manager's command. Raises ManagerError when it can't be started or takes `timeout` seconds."""
     try:
         return subprocess.run(
             command,
@@ -194,11 +194,17 @@ def run_command(
             text=True,
             errors="replace",
             env=None if env is None else dict(env),
-            timeout=_COMMAND_SECONDS,
+            timeout=timeout,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ManagerError(f"`{' '.join(command)}` failed.", detail=str(error)) from error
+
+
+def told(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """A remark on the variables that were written into the manager's file; none without any."""
+    names = ", ".join(environment)
+    return (f"The service gets these as they are set here: {names}.",) if names else ()
 
 
 def end_unmanaged() -> None:

@@ -20,6 +20,7 @@ from agent_bridge.daemon.install import (
     end_unmanaged,
     run_command,
     shipped,
+    told,
     wait_for_answer,
 )
 from agent_bridge.errors import AgentBridgeError
@@ -57,12 +58,14 @@ class Launchd(Manager):
         paths.ensure_private_dir(log.parent)
         self.file.parent.mkdir(parents=True, exist_ok=True)
         environment = carried(env, {"PATH": PATH})
+        remarks = told(environment)
         files.write_own(self.file, render(program, paths.home(), log, environment), mode=0o644)
         if not self._at_the_screen():
             return Installed(
                 self.file,
                 None,
                 (
+                    *remarks,
                     "Nobody is logged in at the screen, so it starts at the next login; "
                     "until then `agent-bridge up` runs it.",
                 ),
@@ -70,7 +73,9 @@ class Launchd(Manager):
         self._unload()
         end_unmanaged()
         self._load()
-        return Installed(self.file, self._check(log), ("It runs while you are logged in at the screen.",))
+        return Installed(
+            self.file, self._check(log), (*remarks, "It runs while you are logged in at the screen.")
+        )
 
     def uninstall(self) -> bool:
         """Unload the agent and remove its plist."""

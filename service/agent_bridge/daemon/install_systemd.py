@@ -19,6 +19,7 @@ from agent_bridge.daemon.install import (
     end_unmanaged,
     run_command,
     shipped,
+    told,
     wait_for_answer,
 )
 from agent_bridge.errors import AgentBridgeError
@@ -44,7 +45,8 @@ class Systemd(Manager):
 
     def install(self, program: Path, env: Mapping[str, str]) -> Installed:
         """Write the unit, load, enable and start it, and ask its socket whether it is there."""
-        text = render(shipped(UNIT).decode(), program, carried(env, self._known))
+        environment = carried(env, self._known)
+        text = render(shipped(UNIT).decode(), program, environment)
         if self.file.is_symlink():
             self.file.unlink()  # enabled as it stood in some checkout, which isn't ours to overwrite
         files.write_own(self.file, text.encode(), mode=0o644)
@@ -53,13 +55,13 @@ class Systemd(Manager):
         if not self._main_pid():
             end_unmanaged()
         self._restart()
-        return Installed(self.file, self._check(), (lingering(),))
+        return Installed(self.file, self._check(), (*told(environment), lingering()))
 
     def uninstall(self) -> bool:
         """Stop and disable the unit, and remove it with the links to it."""
         was_there = self.is_installed()
         if was_there:
-            self._ask("disable", "--now", UNIT)
+            systemctl("disable", "--now", UNIT, timeout=None)
         for path in (self.file, self.file.parent / "default.target.wants" / UNIT):
             path.unlink(missing_ok=True)
         self._must("daemon-reload")
@@ -75,7 +77,9 @@ class Systemd(Manager):
 
     def stop(self) -> None:
         """Stop the unit, and a service that runs beside it."""
-        self._must("stop", UNIT)
+        done = systemctl("stop", UNIT, timeout=None)
+        if done.returncode:
+            raise ManagerError("systemd couldn't stop the service.", detail=done.stderr.strip())
         end_unmanaged()
 
     def restart(self) -> None:
@@ -94,7 +98,7 @@ class Systemd(Manager):
         self._started("restart")
 
     def _started(self, verb: str) -> None:
-        done = self._ask(verb, UNIT)
+        done = systemctl(verb, UNIT, timeout=None)  # systemd's own time-outs end it
         if done.returncode:
             raise ManagerError(
                 f"systemd couldn't {verb} the service.",
@@ -152,9 +156,9 @@ def find_systemd() -> Systemd:
     return Systemd(_parse(systemctl("show-environment").stdout))
 
 
-def systemctl(*words: str) -> subprocess.CompletedProcess[str]:
+def systemctl(*words: str, timeout: float | None = 30.0) -> subprocess.CompletedProcess[str]:
     """Run `systemctl --user`."""
-    return run_command(["systemctl", "--user", "--no-pager", *words], env=_environment())
+    return run_command(["systemctl", "--user", "--no-pager", *words], env=_environment(), timeout=timeout)
 
 
 def render(unit: str, program: Path, environment: Mapping[str, str]) -> str:
