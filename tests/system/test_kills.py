@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,16 +12,24 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from agent_bridge import paths
 from agent_bridge.daemon import client
-from agent_bridge.harnesses.claude_places import slug
-from agent_bridge.projects import load_projects
-
-from system.home import Bridge, leftovers, of, save, tree, until, until_quiet, until_said
+from system.home import (
+    AGENTS,
+    CLAUDE,
+    PROGRAM,
+    Bridge,
+    leftovers,
+    of,
+    save,
+    until,
+    until_quiet,
+    until_said,
+)
+from system.writers import Writers
 
 MORTAL = Path(__file__).with_name("mortal.py")
 SAVES, LIVES = 200, 10
@@ -94,3 +101,150 @@ def test_killed_at_random_while_facts_are_saved(bridge: Bridge, monkeypatch: pyt
     assert (status["state"], of(status, root)["facts"]["shared"]) == ("ok", SAVES)
     assert service.end() == 0
     assert bridge.run("sync", cwd=root)["data"]["reports"][0]["wrote"] == []
+
+
+@pytest.mark.parametrize("change", ["grows", "shrinks"])
+def test_a_write_in_place_that_a_kill_tore_is_repaired_from_the_kept_bytes(
+    bridge: Bridge, change: str
+) -> None:
+    root = bridge.repository()
+    hand_written = b"# For Claude\n\n" + b"Be brief, and say why.\n" * 20
+    (root / "CLAUDE.md").write_bytes(hand_written)
+    os.link(root / "CLAUDE.md", bridge.home / "another-name.md")
+    bridge.run("init", "--yes", cwd=root)
+    save(root, "first", "Fact one holds.")
+    save(root, "second", "Fact two holds, and at some length.")
+    bridge.run("sync", cwd=root)
+    before = (root / "CLAUDE.md").read_bytes()
+    if change == "grows":
+        save(root, "third", "Fact three holds. " * 10)
+        torn_at = len(before) + 40  # what makes the file longer is written first
+    else:
+        (root / ".memory/entries/first.md").unlink()
+        torn_at = before.index(b"Fact one") + len(b"Fact one")
+    # The service itself, which writes in its first pass, is ended by the kernel within the write.
+    torn = subprocess.run(
+        [sys.executable, str(MORTAL)],
+        input=json.dumps({"words": ["service", "run"], "cwd": "/", "torn_at": torn_at}) + "\n",
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert json.loads(torn.stdout)["code"] == -signal.SIGXFSZ
+    half = (root / "CLAUDE.md").read_bytes()
+    kept = list(paths.state_dir().rglob("*.journal"))
+    assert (len(kept), half != before) == (1, True)
+    assert half.startswith(before) if change == "grows" else len(half) == len(before)
+
+    bridge.start()
+    status = client.read_status()
+    assert any("interrupted write is undone" in one["text"] for one in of(status, root)["notices"])
+    said = (root / "CLAUDE.md").read_text()
+    gone, there = ("Fact one", "Fact two") if change == "shrinks" else ("nothing", "Fact three holds.")
+    assert (said.count(gone), there in said) == (0, True)
+    assert said.startswith(hand_written.decode())
+    assert (root / "CLAUDE.md").samefile(bridge.home / "another-name.md")
+    assert leftovers(bridge.top) == []
+
+
+# --- a stranger with the service's old pid
+
+
+@pytest.fixture
+def stranger() -> Iterator[subprocess.Popen[str]]:
+    """A process that writes down each signal that reaches it."""
+    script = (
+        "import signal, sys\n"
+        "for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):\n"
+        "    signal.signal(number, lambda number, _: print(number, flush=True))\n"
+        "print('here', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "here\n"
+        yield process
+        assert process.poll() is None
+        told, _ = process.communicate("")
+        assert told == ""
+
+
+@pytest.mark.parametrize(
+    ("start", "stop"), [(("up",), ("down",)), (("service", "start"), ("service", "stop"))]
+)
+def test_a_stranger_with_the_recorded_pid_is_left_alone(
+    bridge: Bridge, stranger: subprocess.Popen[str], start: tuple[str, ...], stop: tuple[str, ...]
+) -> None:
+    record = paths.service_lock().with_suffix(".json")
+    first = bridge.start()
+    first.process.kill()
+    first.process.wait()
+    left = json.loads(record.read_text())
+    assert left["pid"] == first.process.pid
+    record.write_text(json.dumps(left | {"pid": stranger.pid}))
+
+    assert bridge.run("status", codes=(3,))["data"]["state"] == "not running"
+    assert bridge.run(*stop)["data"]["result"] == "not running"
+    pid = bridge.run(*start)["data"]["pid"]
+    try:
+        assert pid not in (stranger.pid, first.process.pid)
+        assert client.read_status()["pid"] == json.loads(record.read_text())["pid"] == pid
+        assert bridge.run(*start)["data"] | {"log": ""} == {
+            "result": "already running",
+            "pid": pid,
+            "log": "",
+        }
+        # A record that names somebody else beside a running service: nobody is stopped, and that is said.
+        told = record.read_text()
+        record.write_text(json.dumps({"pid": stranger.pid}))
+        assert "nothing was stopped" in json.dumps(bridge.run(*stop, codes=(1,))["errors"])
+        assert client.read_status()["pid"] == pid
+        record.write_text(told)
+    finally:
+        assert bridge.run(*stop)["data"]["result"] == "stopped"
+    assert not record.exists()
+
+
+# --- commands beside the service
+
+
+def test_there_are_never_two_writers(bridge: Bridge) -> None:
+    root = bridge.project()
+    state = next((paths.state_dir() / "projects").iterdir())
+    written = {
+        root: frozenset({"AGENTS.md", "CLAUDE.md"}),
+        root / ".memory": frozenset({"MEMORY.md", "index.json"}),
+        root / ".git/info": frozenset({"exclude"}),
+        state: frozenset({"ledger.json"}),
+    }
+    service = bridge.start("--quiet-ms", "0")
+    with Writers(state, written) as writers:
+        for turn in range(3):
+            save(root, f"turn-{turn}", f"Turn {turn} holds.")
+            commands = [
+                subprocess.Popen([*PROGRAM, *words], cwd=root, stdout=subprocess.DEVNULL)
+                for words in (("sync",), ("init", "--yes"), ("sync", "--to", "codex"))
+            ]
+            number = 0
+            while any(command.poll() is None for command in commands):
+                # A load for the service: the commands' passes and its own want the same lock.
+                save(root, "load", f"Load {turn}-{number} holds.")
+                until_said(root / "AGENTS.md", f"Load {turn}-{number} holds.")
+                number += 1
+            assert [command.wait() for command in commands] == [0, 0, 0]
+        until_quiet(root)
+        bridge.run("eject", "--yes", cwd=root)
+        # The service has waited for the lock meanwhile or does so now: it must write nothing any more.
+        save(root, "late", "Too late.")
+        until(lambda: not client.read_status()["projects"], client.read_status)
+        until(lambda: client.read_status()["queue"] == 0, client.read_status)
+    assert writers.faults == []
+    assert writers.holders > 10
+    assert writers.writes > 20
+    assert (root / "AGENTS.md").read_bytes() == AGENTS
+    assert (root / "CLAUDE.md").read_bytes() == CLAUDE
+    assert service.end() == 0
+    assert leftovers(bridge.top) == []

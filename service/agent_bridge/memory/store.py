@@ -277,7 +277,7 @@ class Store:
             return self._rewrite(fact, lambda data: set_keys(data, {"private": True}))
 
     def recover(self) -> list[str]:
-        """Clear away what a killed writer left in the store and its state; sentences about what touched a fact.
+        """Clear away what a killed writer left in store and state; sentences about what touched a fact.
 
         The caller holds the lock of whoever else writes into the state directory.
         """
