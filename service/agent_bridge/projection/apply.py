@@ -72,7 +72,7 @@ def edit_keys(ledger: Ledger, path: Path, edits: Sequence[KeyEdit]) -> bool:
     before = image.data if image.existed else None
     entry = ledger.first_record(path, Kind.KEYS, before)
     entry = replace(entry, keys=tuple(kept.values()), format=edits[0].format)
-    ledger.put(_written(entry, image, after))
+    ledger.put(replace(written(entry, image, after), directories=entry.directories or _make_parents(image)))
     return files.replace(image, after, keep_dir=ledger.kept)
 
 
@@ -84,7 +84,7 @@ def edit_lines(ledger: Ledger, path: Path, lines: Sequence[str]) -> bool:
         return False
     before = image.data if image.existed else None
     entry = ledger.first_record(path, Kind.LINES, before)
-    ledger.put(_written(entry, image, after))
+    ledger.put(replace(written(entry, image, after), directories=entry.directories or _make_parents(image)))
     return files.replace(image, after, keep_dir=ledger.kept)
 
 
@@ -93,18 +93,20 @@ def set_git(ledger: Ledger, checkout: git.Checkout, settings: Iterable[tuple[str
     path = checkout.common_dir / "config"
     changed = False
     for key, value in settings:
-        former = git.config_get(checkout, key)
-        if former == value:
+        found = git.config_get(checkout, key)
+        if found == value:
             continue
         image = files.read_image(path)
         known = ledger.get(path)
         kept = {record.key: record for record in (known.keys if known else ())}
-        kept.setdefault((key,), KeyRecord((key,), _json_or_none(former), json.dumps(value)))
+        first = kept.get((key,))
+        former = first.former if first else None if found is None else json.dumps(found)
+        kept[(key,)] = KeyRecord((key,), former, json.dumps(value))
         entry = ledger.first_record(path, Kind.GIT, image.data if image.existed else None)
         entry = replace(entry, keys=tuple(kept.values()), target=str(checkout.root))
-        ledger.put(entry)
+        ledger.put(replace(entry, after=None))
         git.config_set(checkout, key, value)
-        ledger.put(replace(entry, after=digest(path.read_bytes())))
+        ledger.put(written(entry, image, path.read_bytes()))
         changed = True
     return changed
 
@@ -126,6 +128,17 @@ def unset_key(form: str, data: bytes, key: tuple[str, ...]) -> bytes:
     return edit(data, key)
 
 
+def written(entry: Entry, image: FileImage, after: bytes) -> Entry:
+    """`entry` for a file that is about to go from `image` to `after`.
+
+    Only bytes that are the first ones and our changes, nothing else, may be taken back whole: once somebody
+    else has written in between, `after` stays None, and undoing goes piece by piece.
+    """
+    first = digest(image.data) if image.existed else None
+    alone = first == entry.first or (entry.after is not None and first == entry.after)
+    return replace(entry, after=digest(after) if alone else None)
+
+
 def remove_directories(directories: Sequence[str]) -> None:
     """Remove directories that we made, innermost first, as long as they are empty."""
     for directory in reversed(directories):
@@ -133,11 +146,6 @@ def remove_directories(directories: Sequence[str]) -> None:
             Path(directory).rmdir()
         except OSError:  # not empty: somebody uses it now, so it stays
             return
-
-
-def _written(entry: Entry, image: FileImage, after: bytes) -> Entry:
-    made = _make_parents(image)
-    return replace(entry, after=digest(after), directories=entry.directories or made)
 
 
 def _make_parents(image: FileImage) -> tuple[str, ...]:

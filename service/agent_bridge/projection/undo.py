@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from agent_bridge import files, git
-from agent_bridge.errors import AgentBridgeError, MarkerError
+from agent_bridge.errors import AgentBridgeError
 from agent_bridge.files import FileImage
 from agent_bridge.harnesses import config_edit, managed_block
-from agent_bridge.projection import apply
+from agent_bridge.projection import apply, review
 from agent_bridge.projection.ledger import Entry, Kind, Ledger, digest
 
 
@@ -31,8 +32,6 @@ def undo(ledger: Ledger, entry: Entry) -> Undone:
     """Take back one entry and drop it from the ledger, unless it is refused. Links are `adopt`'s part."""
     try:
         done = _UNDO[entry.kind](ledger, entry)
-    except MarkerError as error:
-        return Undone(entry.path, "refused", str(error))
     except AgentBridgeError as error:
         return Undone(entry.path, "refused", str(error))
     apply.remove_directories(entry.directories)
@@ -44,11 +43,25 @@ def _undo_block(ledger: Ledger, entry: Entry) -> Undone:
     image = files.read_image(Path(entry.path))
     if not image.existed or managed_block.find_block(image.data) is None:
         return Undone(entry.path, "untouched", "it holds no block of ours any more")
+    _keep_what_is_foreign(ledger, image)
     rest = managed_block.remove(image.data, (entry.separator or "").encode("ascii"))
     if entry.created and rest.strip() in (b"", entry.header.strip().encode()):
         files.delete(image)
         return Undone(entry.path, "removed")
     return _put(ledger, image, rest)
+
+
+def _keep_what_is_foreign(ledger: Ledger, image: FileImage) -> None:
+    """A block that isn't as we wrote it goes to the review whole: no pass has looked at its items."""
+    body = managed_block.block_text(image.data)
+    if body and not managed_block.hash_valid(body):
+        review.keep_candidate(
+            ledger.kept.parent,
+            body,
+            origin=str(image.path),
+            why="it stood inside our block when that was taken out",
+            now=datetime.now(UTC),
+        )
 
 
 def _undo_keys(ledger: Ledger, entry: Entry) -> Undone:
@@ -119,12 +132,7 @@ def _first(ledger: Ledger, entry: Entry, image: FileImage) -> Undone:
 
 def _put(ledger: Ledger, image: FileImage, data: bytes) -> Undone:
     changed = files.replace(image, data, keep_dir=ledger.kept)
-    return Undone(entry_path(image), "restored" if changed else "untouched")
-
-
-def entry_path(image: FileImage) -> str:
-    """The path under which an image's change was recorded."""
-    return str(image.path)
+    return Undone(str(image.path), "restored" if changed else "untouched")
 
 
 _UNDO = {
