@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from system.answering import AnsweringManager, OccupiedError, a_manager_answers
-from system.lab import TOOLS, Lab, RefusedByKernelError
+from system.lab import TOOLS, Lab, NotPossibleError
 from system.seat import Seat
 
 
@@ -32,7 +32,7 @@ def seat() -> Iterator[Seat]:
     lab = Lab()
     try:
         lab.open()
-    except RefusedByKernelError as error:
+    except NotPossibleError as error:
         pytest.skip(f"no systemd user manager answers, and none can be made: {error}")
     yield lab
     lab.close()

@@ -33,8 +33,8 @@ TOOLS = (
 _REFUSED = 77
 
 
-class RefusedByKernelError(Exception):
-    """Namespaces or mounts aren't to be had, for example in an unprivileged container."""
+class NotPossibleError(Exception):
+    """No lab here: the kernel refuses namespaces or mounts, or only its owner may read the checkout."""
 
 
 class Lab(Seat):
@@ -52,7 +52,7 @@ class Lab(Seat):
         self._first = 0
 
     def open(self) -> None:
-        """Bring it up; raises RefusedByKernelError."""
+        """Bring it up; raises NotPossibleError."""
         try:
             self._start()
         except BaseException:
@@ -100,11 +100,12 @@ class Lab(Seat):
 
     def _start(self) -> None:
         lab = [str(Path(__file__).with_name("lab.sh")), str(self._place), self._tag, self.user, str(self.uid)]
-        namespaces = ["--mount", "--pid", "--ipc", "--uts", "--fork", "--kill-child=KILL"]
+        # Whatever ends the tests ends unshare, and with it everything in the lab.
+        bound = ["setpriv", "--pdeathsig", "KILL", "unshare", "--fork", "--kill-child=KILL"]
         said = self._place / "said"
         with said.open("wb") as out:
             self._process = subprocess.Popen(
-                ["unshare", *namespaces, "bash", *lab, *map(str, _needed())],
+                [*bound, "--mount", "--pid", "--ipc", "--uts", "bash", *lab, *map(str, _needed())],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
@@ -114,12 +115,15 @@ class Lab(Seat):
             code = self._process.poll()
             if code is not None:
                 refused = code == _REFUSED or said.read_text().startswith("unshare:")
-                raise (RefusedByKernelError if refused else RuntimeError)(said.read_text().strip())
+                raise (NotPossibleError if refused else RuntimeError)(said.read_text().strip())
             if time.monotonic() >= deadline:
                 raise RuntimeError(f"the lab's manager never answered:\n{said.read_text()}")
             time.sleep(0.02)
         children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
         self._first = int(children.read_text().split()[0])
+        tried = self.run(str(self.program), "--version", check=False)
+        if tried.returncode:
+            raise NotPossibleError(f"its user can't run this checkout's program: {tried.stderr.strip()}")
 
     def _enter(self) -> list[str]:
         return ["nsenter", "--target", str(self._first), "--mount", "--pid", "--ipc", "--uts"]

@@ -17,7 +17,6 @@ from pathlib import Path
 from agent_bridge import paths
 from agent_bridge.daemon import client
 from agent_bridge.daemon.lifecycle import recorded_pid
-from agent_bridge.daemon.own_log import put_aside_when_long
 from agent_bridge.errors import AgentBridgeError
 
 STOP_SECONDS = 8.0
@@ -105,7 +104,6 @@ def down(*, timeout: float = STOP_SECONDS) -> Stop:
 def _spawn() -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "agent_bridge.cli.entry", "service", "run"]
     paths.ensure_private_dir(log_file().parent)
-    put_aside_when_long()
     with log_file().open("ab") as log:
         os.fchmod(log.fileno(), 0o600)
         return subprocess.Popen(

@@ -4,6 +4,7 @@ absolute paths, which a plist that works for every user can't hold."""
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import sys
 from pathlib import Path
@@ -19,9 +20,11 @@ def keep_own_log() -> bool:
 
     At the file descriptors, so that what the interpreter and libraries say at a crash is in it too.
     """
-    if not _goes_nowhere(2):
-        return False
     path = paths.log_file()
+    if not _goes_nowhere(2):
+        if path.exists() and os.path.samestat(path.stat(), os.fstat(2)):
+            put_aside_when_long()  # opened by launchd or `up`
+        return False
     paths.ensure_private_dir(path.parent)
     put_aside_when_long()
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -37,10 +40,11 @@ def keep_own_log() -> bool:
 
 
 def put_aside_when_long() -> None:
-    """Begin a new log file if the present one has grown long."""
+    """Empty a log file that has grown long, keeping a copy: whoever has it open appends to it as before."""
     path = paths.log_file()
     if path.is_file() and path.stat().st_size > KEPT_BYTES:
-        path.replace(path.with_name(path.name + ".1"))
+        shutil.copy(path, path.with_name(path.name + ".1"))
+        os.truncate(path, 0)
 
 
 def _goes_nowhere(descriptor: int) -> bool:

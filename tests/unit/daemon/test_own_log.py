@@ -41,11 +41,21 @@ def test_a_long_log_is_put_aside(sealed_home: Path, monkeypatch: pytest.MonkeyPa
     log = paths.log_file()
     log.parent.mkdir(parents=True)
     own_log.put_aside_when_long()
-    for text, left in (("0123456789", True), ("0123456789A", False), ("the one after", False)):
+    for text, left in (("0123456789", "0123456789"), ("0123456789A", ""), ("the one after", "")):
         log.write_text(text)
         own_log.put_aside_when_long()
-        assert log.exists() is left
+        assert log.read_text() == left
     assert log.with_name("service.log.1").read_text() == "the one after"
+
+
+def test_one_that_is_open_already_is_put_aside_at_a_start(sealed_home: Path) -> None:
+    log = paths.log_file()
+    log.parent.mkdir(parents=True)
+    log.write_bytes(b"x" * (own_log.KEPT_BYTES + 1))
+    with log.open("ab") as opened:
+        _speak(out=subprocess.DEVNULL, err=opened.fileno())
+    assert log.read_text() == "from below\nthe end\n"
+    assert log.with_name("service.log.1").stat().st_size == own_log.KEPT_BYTES + 1
 
 
 def test_on_a_mac_it_lies_where_logs_lie(monkeypatch: pytest.MonkeyPatch) -> None:
