@@ -145,7 +145,10 @@ def new_fact_bytes(
     pinned: bool = False,
     title: str | None = None,
 ) -> bytes:
-    """A new fact's file in Claude Code's shape: our keys below `metadata`, where Claude would move them."""
+    """A new fact's file in Claude Code's shape: our keys below `metadata`, where Claude would move them.
+
+    Half a surrogate pair, which some program's JSON may bring, becomes `?`.
+    """
     lines = ["---", *([f"name: {frontmatter_edit.scalar(title)}"] if title else []), "metadata:"]
     values: list[tuple[str, object]] = [("type", type), ("id", fact_id)]
     values += [("tags", tags)] if tags else []
@@ -153,7 +156,7 @@ def new_fact_bytes(
     values += [("private", True)] if private else []
     values += [("source", source), ("created_at", iso(now))]
     lines += [f"  {key}: {frontmatter_edit.scalar(value)}" for key, value in values]
-    return ("\n".join([*lines, "---", "", plain_body(text)]) + "\n").encode()
+    return ("\n".join([*lines, "---", "", plain_body(text)]) + "\n").encode("utf-8", "replace")
 
 
 def set_keys(data: bytes, changes: Mapping[str, object]) -> bytes:

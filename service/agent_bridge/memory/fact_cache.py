@@ -1,7 +1,8 @@
 """What is known of a store's files, kept between processes, so that a command needn't read 10,000 files.
 
 One JSON file in the state directory, mode 0600 (it holds private facts too). It is a cache: whatever is
-wrong with it, it is dropped and built again. Entries of files that may have changed unseen aren't kept.
+wrong with it, it is dropped and built again. Not kept: files that may have changed unseen, and those that
+hold a secret, which would outlive its removal here.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def save(path: Path, root: str, known: dict[str, Known]) -> None:
     rows = [
         [name, *one.signature, one.digest, [getattr(one.fact, field) for field in _FIELDS]]
         for name, one in known.items()
-        if one.fact is not None and not one.racy
+        if one.fact is not None and not one.racy and not one.fact.secrets
     ]
     data = json.dumps(
         {"header": {**_HEADER, "root": root}, "files": rows}, ensure_ascii=False, separators=(",", ":")

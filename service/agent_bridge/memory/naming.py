@@ -15,6 +15,9 @@ from pathlib import PurePosixPath
 from agent_bridge.memory.documents import DOCUMENTS
 from agent_bridge.memory.similarity import text_hash
 
+_UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff<>\[\]`]")
+"""What a name in the store can't have: it couldn't be shown, or would break an index line."""
+
 _ID_HEAD = re.compile(r"(\d{8})-(\d{4,9})-")
 
 
@@ -45,7 +48,7 @@ def next_number(taken: Iterable[str], now: datetime) -> int:
 def safe_stem(name: str, body: str) -> str:
     """A path below the store without its ending: no hidden parts, no way out, never a derived file's name."""
     parts = [part for part in PurePosixPath(name.replace("\\", "/")).parts if part not in ("/", "..", ".")]
-    clean = [re.sub(r"[\x00-\x1f\x7f<>\[\]`]", "_", part).lstrip(".") for part in parts[-4:]]
+    clean = [_UNFIT.sub("_", part).lstrip(".") for part in parts[-4:]]
     stem = "/".join(part for part in clean if part).removesuffix(".md")
     last = stem.rsplit("/", 1)[-1]
     if f"{stem}.md" in DOCUMENTS or last in ("", "MEMORY"):

@@ -26,7 +26,7 @@ def normalise(text: str) -> str:
 def text_hash(text: str) -> str:
     """SHA-256 (hex) of the normalised text; the empty string for a text of white space only."""
     plain = normalise(text)
-    return hashlib.sha256(plain.encode()).hexdigest() if plain else ""
+    return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest() if plain else ""
 
 
 def words(text: str) -> frozenset[str]:

@@ -42,7 +42,7 @@ def candidates_directory(state: Path) -> Path:
 
 def candidate_id(text: str) -> str:
     """The name of a candidate: 16 hex digits of its normalised text's SHA-256."""
-    return hashlib.sha256(normalise(text).encode()).hexdigest()[:16]
+    return hashlib.sha256(normalise(text).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def keep_candidate(

@@ -103,3 +103,13 @@ def test_a_cache_that_cannot_be_written_keeps_nobody_from_reading(root: Path, tm
 def test_reading_makes_no_cache_where_there_is_no_state(root: Path, tmp_path: Path) -> None:
     Store(root, state=tmp_path / "none").scan()
     assert not (tmp_path / "none").exists()
+
+
+def test_a_secret_does_not_outlive_its_removal_in_the_cache(root: Path, tmp_path: Path) -> None:
+    secret = "gh" + "p_" + "a1B2" * 9
+    (root / "7.md").write_text(f"The token is {secret}.")
+    (withheld,) = Store(root, state=tmp_path / "state").scan().withheld
+    assert withheld.path == "7.md"
+    kept = fact_cache.cache_path(tmp_path / "state").read_text()
+    assert "Fact 8." in kept
+    assert secret not in kept

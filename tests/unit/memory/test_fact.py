@@ -277,3 +277,8 @@ def test_reading_takes_time_in_proportion_to_the_size(unit: str) -> None:
     data = (unit * (900_000 // len(unit.encode()))).encode()
     with contextlib.suppress(FactProblem):
         parse_fact("x.md", data)
+
+
+def test_half_a_surrogate_pair_becomes_a_question_mark() -> None:
+    data = new_fact_bytes("broken \ud83d text", fact_id="x", now=datetime(2026, 1, 2, tzinfo=UTC))
+    assert parse_fact("x.md", data).body == "broken ? text"

@@ -46,3 +46,10 @@ def test_a_name_never_leads_out_or_hides(name: str, body: str) -> None:
     parts = f"{safe_stem(name, body)}.md".split("/")
     assert all(part and not part.startswith(".") for part in parts)
     assert parts[-1] != "MEMORY.md"
+
+
+@pytest.mark.parametrize("name", ["caf\udce9.md", "a\u2028b.md", "\x85.md", "tab\there.md"])
+def test_a_name_that_cannot_be_shown_is_made_one_that_can(name: str) -> None:
+    stem = safe_stem(name, "text")
+    assert stem.isprintable()
+    assert "_" in stem

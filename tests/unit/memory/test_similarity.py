@@ -57,3 +57,7 @@ def test_the_most_similar_come_first_and_say_why() -> None:
 def test_the_threshold_counts_itself() -> None:
     assert most_similar("use port 4999", [("a", "use port 5000")])
     assert not most_similar("use port 4999", [("a", "use port 5000")], threshold=0.51)
+
+
+def test_half_a_surrogate_pair_has_a_hash_too() -> None:
+    assert text_hash("broken \ud83d text") != text_hash("broken text")

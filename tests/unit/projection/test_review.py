@@ -38,3 +38,8 @@ def test_hostile_text_comes_back(text: str, origin: str) -> None:
         assert kept == bool(text.strip())
         for candidate in review.load_candidates(state):
             assert candidate.text == text.strip("\n")
+
+
+def test_half_a_surrogate_pair_is_no_obstacle(tmp_path: Path) -> None:
+    assert review.keep_candidate(tmp_path, "broken \ud83d text", origin="x", why="y", now=NOW)
+    assert review.load_candidates(tmp_path)[0].text == "broken ? text"
