@@ -39,6 +39,13 @@ class AgentBridgeError(Exception):
             parts.append(self.remedy)
         return "\n".join(parts)
 
+    def sentence(self) -> str:
+        """The same on one line, for lists of many: `title: path (detail). Remedy.`"""
+        title = self.title.removesuffix(".")
+        place = f": {self.path}" if self.path and self.path not in title else ""
+        detail = f" ({' '.join(self.detail.split())})" if self.detail else ""
+        return f"{title}{place}{detail}. {self.remedy}".rstrip()
+
     def as_dict(self) -> dict[str, str]:
         """The error as the `errors` items of the JSON envelope: code, title, and what else is known."""
         known = {"detail": self.detail, "path": self.path or "", "remedy": self.remedy}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import itertools
 import os
 import sys
 import typing
@@ -72,6 +73,7 @@ Verb = Callable[..., Result]
 def run(words: Sequence[str]) -> int:
     """Parse `words`, run the command, print its result and return the exit code."""
     program = Path(sys.argv[0]).name
+    words = _json_behind(words)
     command = typer.main.get_command(_application(words).app)
     try:
         outcome = command.main(
@@ -89,6 +91,16 @@ def run(words: Sequence[str]) -> int:
     result, as_json = outcome
     show(result, as_json=as_json)
     return int(result.exit_code)
+
+
+def _json_behind(words: Sequence[str]) -> list[str]:
+    """The words with a `--json` that stands before the command behind it, where each command takes it."""
+    leading = list(itertools.takewhile(lambda word: word.startswith("-"), words))
+    rest = list(words[len(leading) :])
+    if not rest or "--json" not in leading:
+        return list(words)
+    end = rest.index("--") if "--" in rest else len(rest)
+    return [word for word in leading if word != "--json"] + [*rest[:end], "--json", *rest[end:]]
 
 
 def _application(words: Sequence[str]) -> Verbs:
@@ -156,7 +168,7 @@ def _with_json(title: str, function: Verb) -> Callable[..., tuple[Result, bool]]
 
 def _usage_error(error: Exception) -> UsageError:
     """The parser's complaint as ours, with the usage line."""
-    message = str(getattr(error, "format_message", error.__str__)())
+    message = str(getattr(error, "format_message", error.__str__)()).replace("Value error, ", "")
     context: typer.Context | None = getattr(error, "ctx", None)
     if context is None:
         return UsageError(message)

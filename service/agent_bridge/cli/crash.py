@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import tempfile
@@ -10,19 +11,23 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agent_bridge import __version__, paths
-from agent_bridge.cli.printing import show
+from agent_bridge.cli.printing import show, silence
 from agent_bridge.cli.result import Result, failure
 from agent_bridge.errors import AgentBridgeError
 
 _FILE = "last-crash.txt"
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
 def report(error: Exception, words: Sequence[str]) -> int:
     """Tell `error` in one line and keep its traceback in a file; with AGENT_BRIDGE_DEBUG=1 show it."""
     if os.environ.get("AGENT_BRIDGE_DEBUG") == "1":
         traceback.print_exception(error, file=sys.stderr)
+    is_full = isinstance(error, OSError) and error.errno in _FULL and error.filename is None
+    if is_full:
+        silence()
     result = _result(error, words)
-    show(result, as_json=wants_json(words))
+    show(result, as_json=wants_json(words) and not is_full)
     return result.exit_code
 
 
@@ -38,6 +43,8 @@ def _result(error: Exception, words: Sequence[str]) -> Result:
         return failure(command, error)
     if isinstance(error, OSError) and error.filename and error.strerror:
         return failure(command, AgentBridgeError(error.strerror, path=os.fsdecode(error.filename)))
+    if isinstance(error, OSError) and error.errno in _FULL:
+        return failure(command, AgentBridgeError(f"The answer can't be written: {error.strerror}."))
     told = AgentBridgeError(
         f"Something unexpected went wrong: {type(error).__name__}: {error}".splitlines()[0],
         remedy=_keep_traceback(error),

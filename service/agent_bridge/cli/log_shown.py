@@ -14,7 +14,9 @@ from agent_bridge.daemon import control
 from agent_bridge.daemon.install import installed_manager
 from agent_bridge.errors import AgentBridgeError
 
-LinesOption = Annotated[int, typer.Option("--lines", "-n", min=1, help="So many of the last lines.")]
+LinesOption = Annotated[
+    int, typer.Option("--lines", "-n", min=1, metavar="N", help="So many of the last lines.")
+]
 FollowOption = Annotated[bool, typer.Option("--follow", "-f", help="Go on with new lines as they come.")]
 
 

@@ -10,7 +10,7 @@ from agent_bridge.cli.result import Json, Message, counted, info, warning
 from agent_bridge.daemon.status import plain
 from agent_bridge.harnesses.base import Notice
 from agent_bridge.projection.engine import Report
-from agent_bridge.projection.preview import Preview
+from agent_bridge.projection.preview import Preview, reader_titles
 from agent_bridge.projection.targets import Target
 
 _REFUSALS = {"markers", "name-taken", "refused", "conflict"}
@@ -61,7 +61,7 @@ def targets_json(targets: Iterable[Target], report: Report) -> list[Json]:
 
 def targets_text(targets: Iterable[Target], report: Report) -> list[str]:
     """The same, a line each."""
-    return [f"{_state(one, report)}: {one.path} ({', '.join(one.readers)})" for one in targets]
+    return [f"{_state(one, report)}: {one.path} ({reader_titles(one.readers)})" for one in targets]
 
 
 def is_undone(report: Report) -> bool:

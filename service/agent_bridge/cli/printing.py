@@ -101,7 +101,9 @@ def _show_table(table: Table) -> None:
 
 def _error_text(error: Mapping[str, str]) -> str:
     title, path = error.get("title", ""), error.get("path", "")
-    first = "agent-bridge: " + title + (f": {path}" if path and path not in title else "")
+    if path and path not in title:
+        title = f"{title.removesuffix('.')}: {path}"
+    first = "agent-bridge: " + title
     rest = [error[key] for key in ("detail", "remedy") if error.get(key)]
     return harmless("\n  ".join([first, *("\n  ".join(text.splitlines()) for text in rest)]))
 
@@ -114,7 +116,7 @@ def _print_what_it_can(stream: TextIO) -> None:
 
 
 def silence() -> None:
-    """Point stdout at nothing after its reader has gone, so that the interpreter's last flush can't fail."""
+    """Point stdout at nothing once it takes nothing, so that the interpreter's last flush can't fail."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 1)
     os.close(nothing)

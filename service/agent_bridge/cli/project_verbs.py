@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -32,6 +33,9 @@ from agent_bridge.projection.ledger import Ledger
 from agent_bridge.projects import Project
 
 _PANEL = "Set-up"
+_REVIEWED = (
+    "Remember what you want to keep with `agent-bridge add`, and delete its file when you are through."
+)
 
 LocalOption = Annotated[bool, typer.Option("--local", help="Keep the whole memory out of Git.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
@@ -64,13 +68,14 @@ def init(
     dry_run: DryRunOption = False,
     project: ProjectOption = None,
 ) -> Result:
-    """Set this project up: show what would be done, ask, and do it."""
+    """Set a project up: show what would be done, ask, do it."""
     settings = load_settings()
     described = _describe(project, settings, local=local)
     would = preview.preview_project(described, settings)
     if dry_run:
         return Result("init", data=preview_json(would), view=(preview_text(would),), messages=_odd(settings))
-    if not yes and can_ask():
+    is_told = not yes and can_ask()
+    if is_told:
         tell(preview_text(would))
     consent(f"Set up {described.root}?", yes=yes)
     if would.becomes_shared and not (yes or local or private):
@@ -87,19 +92,19 @@ def init(
             "left": [{"path": path, "reason": reason} for path, reason in done.left],
             "report": report_json(done.report),
         },
-        view=(_init_text(done, would),),
+        view=(_init_text(done, () if is_told else would.steps),),
         messages=(
             *_odd(settings),
             *(warning(f"{path} was left where it is: {reason}") for path, reason in done.left),
             *report_messages(done.report),
-            *_service_hint("Start the service: `agent-bridge service install`, or `agent-bridge up`."),
+            *_service_hint("Next, start the service: `agent-bridge service install`, or `agent-bridge up`."),
         ),
         exit_code=_exit_code([done.report]),
     )
 
 
 def plan(*, local: LocalOption = False, project: ProjectOption = None) -> Result:
-    """Show what `init` or the next pass would do, as a diff. Nothing is written."""
+    """Show what would be done, as a diff. Nothing is written."""
     settings = load_settings()
     would = preview.preview_project(_describe(project, settings, local=local), settings)
     return Result("plan", data=preview_json(would), view=(preview_text(would),), messages=_odd(settings))
@@ -147,18 +152,21 @@ def eject(
     dry_run: DryRunOption = False,
     project: ProjectOption = None,
 ) -> Result:
-    """Take this project out: undo every change to other programs' files. The memory itself stays."""
+    """Undo what `init` and the service changed here; facts stay."""
     settings = load_settings()
     leaving = projects.load_projects() if every else [setup.listed(start_directory(project))]
     changed = [entry.path for one in leaving for entry in Ledger(one.state).entries()]
-    roots = ", ".join(str(one.root) for one in leaving) or "nothing"
-    if dry_run or not leaving:
+    roots = ", ".join(str(one.root) for one in leaving)
+    if not leaving:
+        return Result("eject", data={"would_undo": []}, view=("No project is set up; nothing to undo.",))
+    if dry_run:
         listing = "\n  ".join([f"Would take out {roots} and undo what was done to:", *changed])
         return Result("eject", data={"would_undo": list(changed)}, view=(listing,))
     if not yes and can_ask():
         tell("\n  ".join(["This undoes what was done to:", *changed]))
     consent(f"Take out {roots}?", yes=yes)
     undone: list[dict[str, Json]] = []
+    left: list[Project] = []
     notes: list[str] = []
     errors: list[AgentBridgeError] = []
     for one in leaving:
@@ -167,6 +175,7 @@ def eject(
         except AgentBridgeError as error:
             errors.append(error)
             continue
+        left.append(one)
         undone += [{"path": item.path, "outcome": item.outcome, "note": item.note} for item in done.undone]
         notes += done.notes
     refused = [item for item in undone if item["outcome"] == "refused"]
@@ -174,25 +183,30 @@ def eject(
         "eject",
         data={"undone": undone},
         view=("\n".join(_undone_line(item) for item in undone),) if undone else (),
-        messages=(*(info(note) for note in notes), *_what_is_left(leaving, refused)),
+        messages=(*(info(note) for note in notes), *_what_is_left(left, refused)),
         errors=tuple(error.as_dict() for error in errors),
         exit_code=EXIT_LEFT_UNDONE if refused or errors else EXIT_DONE,
     )
 
 
 def review_candidates(*, project: ProjectOption = None) -> Result:
-    """List texts found in the agents' own files that are not in the memory yet."""
+    """List texts found in agents' files that are no facts yet."""
     start = start_directory(project)
     known = projects.find_project(start)
     states = [("project", known.state)] if known is not None else []
     states.append(("global", paths.user_state()))
-    found = [(scope, one) for scope, state in states for one in review.load_candidates(state)]
+    found = [
+        (scope, one, review.candidates_directory(state) / f"{one.id}.md")
+        for scope, state in states
+        for one in review.load_candidates(state)
+    ]
     blocks = [
         f"[{one.id}] {one.origin}, {one.found_at}: {one.why}"
         + (f" (similar to {one.similar}, {one.score:.2f})" if one.similar else "")
         + "\n\n"
         + "\n".join(f"  {line}".rstrip() for line in one.text.splitlines())
-        for _, one in found
+        + f"\n\n  It is kept as {file}"
+        for _, one, file in found
     ]
     return Result(
         "review",
@@ -208,12 +222,13 @@ def review_candidates(*, project: ProjectOption = None) -> Result:
                     "why": one.why,
                     "similar": one.similar or None,
                     "score": one.score,
+                    "file": str(file),
                 }
-                for scope, one in found
+                for scope, one, file in found
             ],
         },
         view=("\n\n".join(blocks),) if blocks else (),
-        messages=() if found else (info("Nothing waits for review."),),
+        messages=(info(_REVIEWED if found else "Nothing waits for review."),),
     )
 
 
@@ -233,9 +248,9 @@ def _exit_code(reports: list[Report]) -> int:
     return EXIT_LEFT_UNDONE if any(map(is_undone, reports)) else EXIT_DONE
 
 
-def _init_text(done: setup.SetUp, would: preview.Preview) -> str:
+def _init_text(done: setup.SetUp, steps: Sequence[preview.Step]) -> str:
     lines = [f"{done.project.root} is set up: {counted(done.report.facts, 'fact')}."]
-    lines += [f"  {step.path}: {step.text}" for step in would.steps]
+    lines += [f"  {step.path}: {step.text}" for step in steps]
     if done.adopted:
         lines.append(f"  taken over from Claude Code's directory: {counted(done.adopted, 'memory')}")
     lines += [f"  from Codex's memories, {what}: {count}" for what, count in done.imported.items() if count]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -15,8 +16,10 @@ from agent_bridge.errors import UsageError
 from agent_bridge.memory.search import Search
 
 _PANEL = "Facts"
-TagFilter = Annotated[list[str] | None, typer.Option("--tag", help="Only facts with this tag; repeatable.")]
-TypeFilter = Annotated[str | None, typer.Option("--type", help="Only facts of this type.")]
+TagFilter = Annotated[
+    list[str] | None, typer.Option("--tag", metavar="TAG", help="Only facts with this tag; repeatable.")
+]
+TypeFilter = Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only facts of this type.")]
 PrivateFilter = Annotated[bool, typer.Option("--private", help="Only facts that stay out of Git.")]
 
 
@@ -29,9 +32,12 @@ def register(verbs: Verbs) -> None:
 
 def search(
     words: Annotated[
-        list[str], typer.Argument(help="All of them must occur in a fact's text, title or tags.")
+        list[str],
+        typer.Argument(metavar="WORD", help="All of them must occur in a fact's text, title or tags."),
     ],
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many hits.")] = 50,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, metavar="N", help="At most so many hits.")
+    ] = 50,
     scope: ScopeOption = None,
     project: ProjectOption = None,
 ) -> Result:
@@ -54,7 +60,7 @@ def search(
             ]
         },
         view=(fact_table((place, hit.fact) for place, hit in found),),
-        messages=_nothing_here(places),
+        messages=_nothing_here(places) or _nothing_fits(found),
     )
 
 
@@ -82,14 +88,16 @@ def list_facts(
         messages += [
             warning(f"{place.directory / one.path}: {one.reason}. {one.remedy}") for one in snapshot.problems
         ]
-    return Result(
-        "list", data={"facts": data}, view=(fact_table(rows),), messages=(*_nothing_here(places), *messages)
-    )
+    nothing = _nothing_here(places) or _nothing_fits(rows)
+    return Result("list", data={"facts": data}, view=(fact_table(rows),), messages=(*nothing, *messages))
 
 
 def show_fact(
     fact: Annotated[
-        str, typer.Argument(help="Its id, path, or the beginning of its id.", autocompletion=complete_fact)
+        str,
+        typer.Argument(
+            metavar="FACT", help="Its id, path, or the beginning of its id.", autocompletion=complete_fact
+        ),
     ],
     scope: ScopeOption = None,
     project: ProjectOption = None,
@@ -104,6 +112,10 @@ def show_fact(
         "origin_session": found.origin_session,
     }
     return Result("show", data=data, view=(fact_in_full(found, is_private=found.id in privates),))
+
+
+def _nothing_fits(found: Sequence[object]) -> tuple[Message, ...]:
+    return () if found else (info("No fact fits."),)
 
 
 def _nothing_here(places: tuple[Place, ...]) -> tuple[Message, ...]:

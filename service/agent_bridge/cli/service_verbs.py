@@ -21,9 +21,9 @@ from agent_bridge.errors import EXIT_DONE, EXIT_FAILED, AgentBridgeError, UsageE
 _PANEL = "Service"
 _WORKS = {control.Start.STARTED, control.Start.ALREADY_RUNNING, control.Start.STARTING}
 _UP = {
-    control.Start.STARTED: "The service runs.",
-    control.Start.ALREADY_RUNNING: "The service was running already.",
-    control.Start.STARTING: "The service runs; its first pass over everything isn't done yet.",
+    control.Start.STARTED: "The service runs",
+    control.Start.ALREADY_RUNNING: "The service was running already",
+    control.Start.STARTING: "The service has started and still looks at everything for the first time",
 }
 _DOWN = {
     control.Stop.STOPPED: "The service is stopped.",
@@ -50,7 +50,7 @@ def register(verbs: Verbs) -> None:
 
 
 def up() -> Result:
-    """Start the service in the background; it isn't started again at the next login."""
+    """Start the service in the background, until the machine stops."""
     return _started("up", control.up())
 
 
@@ -72,7 +72,7 @@ def service_status() -> Result:
 
 
 def install() -> Result:
-    """Have the service started now and at each login, by systemd or launchd."""
+    """Have the service started now and at each login."""
     manager = find_manager()
     done = manager.install(entry_point(), os.environ)
     runs = f"The service runs, pid {done.pid}, and" if done.pid else "The service is installed; it"
@@ -85,7 +85,7 @@ def install() -> Result:
 
 
 def uninstall() -> Result:
-    """Stop the service and take it from systemd or launchd; memories and settings stay."""
+    """Stop it and take it from systemd or launchd; facts stay."""
     manager = find_manager()
     was_there = manager.uninstall()
     view = "The service is stopped and no longer started." if was_there else "The service wasn't installed."
@@ -95,7 +95,7 @@ def uninstall() -> Result:
 
 
 def start() -> Result:
-    """Start the service: the installed one, else in the background like `up`."""
+    """Start the installed service, else the same as `up`."""
     manager = installed_manager()
     if manager is None:
         return _started("service start", control.up())
@@ -172,7 +172,9 @@ def _started(command: str, started: control.Started) -> Result:
     return Result(
         command,
         data={"result": started.result.value, "pid": started.pid, "log": str(started.log)},
-        view=(f"{_UP[started.result]} pid {started.pid}",),
-        messages=(info(f"It logs to {started.log}"),),
+        view=(f"{_UP[started.result]}, pid {started.pid}.",),
+        messages=()
+        if started.result is control.Start.ALREADY_RUNNING
+        else (info(f"It logs to {started.log}"),),
         exit_code=EXIT_FAILED if started.result is control.Start.STARTING else EXIT_DONE,
     )

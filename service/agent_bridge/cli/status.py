@@ -66,11 +66,11 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
         yield f"  ! {reason}"
     for project in document.get("projects") or ():
         yield str(project.get("root"))
-        yield from _project_lines(project)
+        yield from map(_indented, _project_lines(project))
     whole = document.get("global") or {}
     if any((whole.get("facts") or {}).values()) or whole.get("problems") or whole.get("notices"):
-        yield "global memory"
-        yield from _project_lines(whole)
+        yield "memory of all projects"
+        yield from map(_indented, _project_lines(whole))
 
 
 def _project_lines(project: Mapping[str, Any]) -> Iterator[str]:
@@ -82,8 +82,9 @@ def _project_lines(project: Mapping[str, Any]) -> Iterator[str]:
     for problem in project.get("problems") or ():
         yield f"  problem: {problem.get('path')}: {problem.get('reason')}. {problem.get('remedy') or ''}"
     for notice in project.get("notices") or ():
-        place = f" ({notice['path']})" if notice.get("path") else ""
-        yield f"  {notice.get('level', 'info')}: {notice.get('text')}{place}"
+        text, path = str(notice.get("text")), str(notice.get("path") or "")
+        place = f" ({path})" if path and path not in text else ""
+        yield f"  {notice.get('level', 'info')}: {text}{place}"
     for name, ids in _left_out(project.get("left_out")):
         shown = ", ".join(ids[:_SHORT_LIST]) + (", …" if len(ids) > _SHORT_LIST else "")
         yield f"  left out of {name} for its size: {shown}"
@@ -94,10 +95,15 @@ def _project_lines(project: Mapping[str, Any]) -> Iterator[str]:
             yield f"  polled, not watched: {watch.get('path')}: {watch.get('reason')}"
 
 
+def _indented(line: str) -> str:
+    return line.replace("\n", "\n    ")
+
+
 def _counts(project: Mapping[str, Any]) -> Iterator[str]:
     facts = project.get("facts") or {}
     shared, private, withheld = (facts.get(kind) or 0 for kind in ("shared", "private", "withheld"))
-    yield f"{counted(shared + private + withheld, 'fact')} ({shared} shared, {private} private)"
+    of_project = f" ({shared} shared, {private} private)" if "root" in project else ""
+    yield counted(shared + private + withheld, "fact") + of_project
     if withheld:
         yield f"{withheld} withheld because of secrets"
     last = project.get("last_projection") or {}

@@ -27,7 +27,8 @@ ScopeOption = Annotated[
     ScopeName | None, typer.Option("--scope", help="The project's memory, or the one for all your projects.")
 ]
 ProjectOption = Annotated[
-    Path | None, typer.Option("--project", help="A directory of the project (default: the current one).")
+    Path | None,
+    typer.Option("--project", metavar="DIR", help="A directory of the project (default: the current one)."),
 ]
 
 

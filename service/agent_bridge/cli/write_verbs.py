@@ -23,7 +23,10 @@ from agent_bridge.memory.fact import Fact
 
 _PANEL = "Facts"
 FactArgument = Annotated[
-    str, typer.Argument(help="Its id, path, or the beginning of its id.", autocompletion=complete_fact)
+    str,
+    typer.Argument(
+        metavar="FACT", help="Its id, path, or the beginning of its id.", autocompletion=complete_fact
+    ),
 ]
 
 
@@ -36,14 +39,16 @@ def register(verbs: Verbs) -> None:
 
 
 def add(
-    text: Annotated[str, typer.Argument(help="What to remember; `-` reads it from stdin.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to remember; `-` reads it from stdin.")],
     *,
-    tag: Annotated[list[str] | None, typer.Option("--tag", "-t", help="A tag; repeatable.")] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", "-t", metavar="TAG", help="A tag; repeatable.")
+    ] = None,
     kind: Annotated[
-        str, typer.Option("--type", help="project, feedback, user, reference or decision.")
+        str, typer.Option("--type", metavar="TYPE", help="project, feedback, user, reference or decision.")
     ] = "project",
     title: Annotated[
-        str | None, typer.Option("--title", help="Its heading (default: from the text).")
+        str | None, typer.Option("--title", metavar="TITLE", help="Its heading (default: from the text).")
     ] = None,
     pinned: Annotated[bool, typer.Option("--pinned", help="Put it before all others.")] = False,
     private: Annotated[bool, typer.Option("--private", help="Keep it out of Git.")] = False,
@@ -81,11 +86,16 @@ def add(
 
 def edit(
     fact: FactArgument,
-    text: Annotated[str | None, typer.Option("--text", help="The new text; `-` reads it from stdin.")] = None,
+    text: Annotated[
+        str | None, typer.Option("--text", metavar="TEXT", help="The new text; `-` reads it from stdin.")
+    ] = None,
     scope: ScopeOption = None,
     project: ProjectOption = None,
 ) -> Result:
-    """Change a fact's text, in your editor ($VISUAL, $EDITOR) or by --text."""
+    """Change a fact's text, in your editor or by --text.
+
+    The editor is that of $VISUAL or $EDITOR.
+    """
     place, found = holding(fact, scope, project)
     new = (
         edited(found.id, found.body, lambda: place.store.find(found.path).body)

@@ -72,8 +72,7 @@ def decide(target: Target, data: bytes | None, wanted: Wanted, evidence: Evidenc
     try:
         return _decide(target, data, wanted, evidence)
     except MarkerError as error:
-        text = f"{target.path}: {error.title} ({error.detail}). {error.remedy}"
-        return Decision(data, refused=Notice("warning", "markers", text, target.path))
+        return Decision(data, refused=Notice("warning", "markers", error.sentence(), target.path))
 
 
 def _decide(target: Target, data: bytes | None, wanted: Wanted, evidence: Evidence) -> Decision:

@@ -74,7 +74,7 @@ def preview_project(project: Project, settings: Settings) -> Preview:
     coming = [*adopted, *imported]
     steps: list[Step] = []
     if not project.store.is_dir():
-        steps.append(Step("store", project.store, "is made; facts are markdown files in it"))
+        steps.append(Step("store", project.store, "is made; each markdown file in it is a fact"))
     steps += adopting
     steps += _block_steps(survey, snapshot, coming, ledger)
     steps += _key_steps((*survey.keys, *dict.fromkeys((*survey.native_off, *user.native_off))))
@@ -90,12 +90,20 @@ def preview_project(project: Project, settings: Settings) -> Preview:
         project=project,
         steps=tuple(steps),
         notices=tuple(dict.fromkeys((*survey.notices, *user.notices))),
-        becomes_shared=tuple(
+        becomes_shared=()
+        if project.mode == "local"
+        else tuple(
             f"{fact.title} ({fact.path})" for fact in (*_unshared(survey, store, snapshot), *new_open)
         ),
         stays_private=tuple(f"{fact.title} ({fact.path})" for fact in (*snapshot.private, *closed)),
         imports=counts,
     )
+
+
+def reader_titles(names: Iterable[str]) -> str:
+    """Harnesses as people call them: "Claude Code, Codex"."""
+    titles = {harness.name: harness.title for harness in all_harnesses()}
+    return ", ".join(titles.get(name, name) for name in names)
 
 
 def unified_diff(path: Path, before: bytes, after: bytes) -> str:
@@ -172,7 +180,7 @@ def _block_steps(survey: Survey, snapshot: Snapshot, coming: Iterable[Fact], led
             recorded=entry is not None, created=bool(entry and entry.created), separator=separator
         )
         decision = decide(target, image.data if image.existed else None, wanted, evidence)
-        readers = ", ".join(target.readers)
+        readers = reader_titles(target.readers)
         if decision.refused is not None:
             steps.append(Step("refused", target.path, decision.refused.text))
         elif decision.after != (image.data if image.existed else None):
@@ -203,10 +211,14 @@ def _git_steps(project: Project, survey: Survey) -> list[Step]:
     if survey.checkout is None:
         return []
     exclude = git.exclude_file(survey.checkout)
-    steps = [Step("lines", exclude, "keeps facts that nobody has judged, and private ones, out of Git")]
+    is_local = project.mode == "local"
+    kept = "the whole memory" if is_local else "private facts, and those that nobody has judged yet,"
+    steps = [Step("lines", exclude, f"keeps {kept} out of Git")]
     if any(target.tracked for target in survey.layout.targets):
-        text = f"merge driver {merge_driver.NAME!r} for the blocks in tracked files"
+        text = f"gets the merge driver {merge_driver.NAME!r}, for the blocks in tracked files"
         steps.append(Step("git", survey.checkout.common_dir / "config", text))
+        names = "names the tracked files that this driver merges"
+        steps.append(Step("lines", git.attributes_file(survey.checkout), names))
     known = {entry.path for entry in Ledger(paths.project_state(project.id)).entries()}
     return [step for step in steps if str(step.path) not in known]
 

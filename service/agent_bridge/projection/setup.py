@@ -65,7 +65,9 @@ def describe(
         return Project(known.id, root, environment, mode or known.mode, known.created_at, known.worktrees)
     if root in (Path("/"), paths.home(env).resolve()):
         raise RefusedError(
-            "The home directory itself can't be a project",
+            "The home directory can't be a project"
+            if root != Path("/")
+            else "The top directory can't be a project",
             path=root,
             remedy="Facts for all projects go into the global store: `agent-bridge add --scope global TEXT`.",
         )

@@ -96,6 +96,42 @@ def test_fast_commands_import_little(program: Program, words: list[str]) -> None
     assert loaded & slow == set()
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize(
+    "words", [["list"], ["--version"], ["list", "--help"], ["list", "--json"]], ids=" ".join
+)
+def test_a_full_disk_is_told_without_a_traceback(remembering: Program, words: list[str]) -> None:
+    remembering("add", "The harbour is north")
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*remembering.command, *words],
+            cwd=remembering.cwd,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr == b"agent-bridge: The answer can't be written: No space left on device.\n"
+
+
+def test_json_before_the_command(remembering: Program) -> None:
+    assert remembering("--json", "list").json["command"] == "list"
+    known = remembering("--json", "add", "--", "--json").json["data"]["fact"]["id"]
+    assert remembering("show", known, "--json").json["data"]["body"] == "--json"
+
+
+def test_a_choice_that_there_is_not_is_told_plainly(remembering: Program) -> None:
+    told = remembering("list", "--scope", "everywhere").err.splitlines()[0]
+    assert (
+        told == "agent-bridge: Invalid value for '--scope': 'everywhere' is not one of 'project', 'global'."
+    )
+
+
+def test_nothing_found_is_said(remembering: Program) -> None:
+    assert remembering("search", "nowhere").err == "No fact fits.\n"
+    assert remembering("list", "--tag", "none").err == "No fact fits.\n"
+
+
 def test_a_reader_that_goes_away(remembering: Program) -> None:
     for number in range(30):
         (remembering.cwd / ".memory" / f"fact{number}.md").write_text(f"{number} " + "long " * 2000)

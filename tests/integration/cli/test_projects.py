@@ -62,7 +62,7 @@ def test_plan_shows_the_files(repository: Program) -> None:
 
 
 def test_sync_brings_a_fact_to_its_readers(set_up: Program) -> None:
-    set_up("add", "# Way\n\nThe harbour is north.")
+    (set_up.cwd / ".memory" / "way.md").write_text("# Way\n\nThe harbour is north.\n")
     assert "harbour" not in (set_up.cwd / "AGENTS.md").read_text()
     synced = set_up("sync")
     assert synced.code == 0, synced.err
@@ -81,8 +81,8 @@ def test_sync_asks_for_init_first(repository: Program) -> None:
 
 
 def test_sync_waits_for_git(set_up: Program) -> None:
-    set_up("add", "The harbour is north")
     (set_up.cwd / ".git" / "MERGE_HEAD").write_text(git(set_up.cwd, "rev-parse", "HEAD"))
+    assert "merge" in set_up("add", "The harbour is north").err
     ran = set_up("sync")
     assert ran.code == 4
     assert "merge" in ran.err
@@ -231,3 +231,26 @@ def test_eject_purge_removes_our_state(set_up: Program, sealed_home: Path) -> No
     state = sealed_home / ".local" / "state" / "agent-bridge"
     assert list((state / "projects").iterdir()) == []
     assert "harbour" in set_up("list").out
+
+
+def test_eject_of_nothing(repository: Program) -> None:
+    ran = repository("eject", "--all", "--yes")
+    assert (ran.code, ran.out) == (0, "No project is set up; nothing to undo.\n")
+
+
+def test_a_candidate_is_shown_with_its_file(set_up: Program) -> None:
+    set_up("add", "The harbour is north")
+    place = set_up.cwd / "AGENTS.md"
+    place.write_text(
+        place.read_text().replace("### The harbour", "Somebody else's words.\n\n### The harbour")
+    )
+    set_up("sync")
+    (found,) = set_up("review", "--json").json["data"]["candidates"]
+    assert "Somebody else's words." in Path(found["file"]).read_text()
+    assert found["file"] in set_up("review").out
+
+
+def test_a_local_memory_becomes_shared_with_nobody(repository: Program) -> None:
+    repository("init", "--yes", "--local")
+    repository("add", "The harbour is north")
+    assert repository("plan", "--json").json["data"]["becomes_shared"] == []

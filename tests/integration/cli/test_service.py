@@ -37,10 +37,11 @@ def test_up_status_down(serving: Program) -> None:
     assert serving("down", "--json").json["data"]["result"] == "not running"
 
 
-def test_with_the_service_no_hint_to_sync(serving: Program) -> None:
+def test_without_the_service_a_command_brings_its_fact_to_the_agents(serving: Program) -> None:
     assert serving("add", "The harbour is north").err == ""
     serving("down")
-    assert "agent-bridge sync" in serving("add", "The airport is south").err
+    assert serving("add", "The airport is south").err == ""
+    assert "The airport is south" in (serving.cwd / "AGENTS.md").read_text()
 
 
 def test_a_stopped_service_is_running_but_not_answering(serving: Program) -> None:

@@ -93,3 +93,13 @@ def test_the_envelope_holds_everything(capsys: pytest.CaptureFixture[str]) -> No
             }
         ],
     }
+
+
+def test_an_error_with_a_path_reads_as_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    show(failure("share", RefusedError("That is no.", path="/x", remedy="Leave it.")), as_json=False)
+    assert capsys.readouterr().err == "agent-bridge: That is no: /x\n  Leave it.\n"
+
+
+def test_an_error_on_one_line() -> None:
+    error = RefusedError("A marker is doubled.", path="/x", detail="line\n6", remedy="Repair it.")
+    assert error.sentence() == "A marker is doubled: /x (line 6). Repair it."

@@ -71,3 +71,22 @@ def test_running_but_not_answering(monkeypatch: pytest.MonkeyPatch) -> None:
     result = module.status()
     assert result.exit_code == 1
     assert result.data == {"state": "not answering", "projects": []}
+
+
+def test_a_notice_names_its_file_once_and_keeps_to_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    notice = {
+        "level": "warning",
+        "code": "x",
+        "text": "/home/u/p/a.md is odd.\nMend it.",
+        "path": "/home/u/p/a.md",
+    }
+    project = DOCUMENT["projects"][0] | {"notices": [notice]}
+    monkeypatch.setattr(module, "read_status", lambda: {**DOCUMENT, "projects": [project]})
+    (text,) = module.status().view
+    assert "  warning: /home/u/p/a.md is odd.\n    Mend it.\n" in str(text)
+
+
+def test_the_memory_of_all_projects_is_neither_shared_nor_private(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = {"facts": {"shared": 1, "private": 0, "withheld": 0}}
+    monkeypatch.setattr(module, "read_status", lambda: {**DOCUMENT, "global": whole})
+    assert str(module.status().view[0]).endswith("memory of all projects\n  1 fact")
