@@ -127,16 +127,15 @@ class ClaudeCode(Harness):
         """A directory of the user's choice that our key would put aside, and one behind a foreign link."""
         if site.project is None or not site.is_main or claude_settings.memory_switched_off(site):
             return ()
-        store = site.file(site.project.store).real
         found: list[Adoption] = []
         said = claude_settings.memory_directory(site)
         chosen = site.file(said.value) if said is not None and isinstance(said.value, Path) else None
-        if said is not None and chosen is not None and chosen.is_directory and chosen.real != store:
+        if said is not None and chosen is not None and chosen.is_directory and self._may_adopt(site, chosen):
             everywhere = said.path == claude_places.user_settings(site.env)
             scope = Scope.GLOBAL if everywhere else Scope.PROJECT
             found.append(Adoption(chosen.path, scope, f"{said.where} names it as Claude Code's memory"))
         place = site.file(claude_places.memory_directory(site))
-        if place.kind is FileKind.LINKED_DIRECTORY and place.real != store:
+        if place.kind is FileKind.LINKED_DIRECTORY and self._may_adopt(site, place):
             found.append(Adoption(place.real, Scope.PROJECT, f"{place.path} was a link to it"))
         return tuple(found)
 
@@ -161,6 +160,22 @@ class ClaudeCode(Harness):
         return LinkEdit(
             path, target, "Claude Code's own place for this project's memory leads into the store"
         )
+
+    def _may_adopt(self, site: Site, place: InstructionFile) -> bool:
+        """Whether a directory can be a memory: not the store, and nothing that holds the home or the project.
+
+        A repository's settings may name any directory; `/` would be read whole.
+        """
+        if site.project is None:
+            return False
+        store = site.file(site.project.store).real
+        held = (paths.home(site.env), site.project.root, store)
+        return not any(each.is_relative_to(name) for each in held for name in (place.path, place.real))
+
+    def _is_too_wide(self, site: Site, chosen: Path) -> bool:
+        place = site.file(chosen)
+        ours = site.project is not None and place.real == site.file(site.project.store).real
+        return place.is_directory and not ours and not self._may_adopt(site, place)
 
     def _settings_problem(self, site: Site) -> str:
         """Why `settings.local.json` can't be edited, "" if it can."""
@@ -201,6 +216,9 @@ class ClaudeCode(Harness):
         if said is not None and self._wins_over_us(site, said):
             text = f"{said.where} decides where Claude Code keeps its memory and wins over what we set."
             found.append(Notice("warning", "claude-memory-elsewhere", text, said.path))
+        if said is not None and isinstance(said.value, Path) and self._is_too_wide(site, said.value):
+            text = f"{said.where} names {said.value} as Claude Code's memory; nothing is taken over from it."
+            found.append(Notice("warning", "claude-memory-too-wide", text, said.path))
         place = site.file(claude_places.memory_directory(site))
         if place.kind in (FileKind.FILE, FileKind.SYMLINK, FileKind.OTHER):
             text = f"{place.path} is no directory; it is left alone."

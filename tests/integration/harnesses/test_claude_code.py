@@ -225,6 +225,16 @@ def test_values_that_claude_ignores_and_missing_directories_are_not_adopted(
     assert CLAUDE.adoptions(make({".claude/settings.json": json.dumps({"autoMemoryDirectory": value})})) == ()
 
 
+@pytest.mark.parametrize("value", ["{home}", "{home}/..", "{root}", "{root}/../..", "{home}/link"])
+@pytest.mark.parametrize("layer", [".claude/settings.json", "~/.claude/settings.json"])
+def test_a_directory_that_holds_the_home_or_the_project_is_never_read_as_a_memory(
+    make: Make, layer: str, value: str
+) -> None:
+    site = make({"~/link": "-> {home}/..", layer: f'{{"autoMemoryDirectory": "{value}"}}'})
+    assert CLAUDE.adoptions(site) == ()
+    assert [notice.code for notice in CLAUDE.notices(site)] == ["claude-memory-too-wide"]
+
+
 def test_once_our_value_stands_nothing_is_adopted(make: Make) -> None:
     found = {
         ".memory/": "",
