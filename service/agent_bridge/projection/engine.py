@@ -1,7 +1,8 @@
 """The engine: keeps one owner's projections equal to its store; used by the service and by commands alike.
 
 `reconcile` is the whole of it. With a hint (files of the store that changed) it reads just those, projects,
-and only then compares everything else; without one it looks at everything afresh.
+and only then compares everything else; without one it looks at everything afresh, unless nothing can have
+changed since it last did (`signs`).
 """
 
 from __future__ import annotations
@@ -26,11 +27,16 @@ from agent_bridge.projection.ledger import Ledger
 from agent_bridge.projection.plan import Wanted
 from agent_bridge.projection.presence import Presence
 from agent_bridge.projection.projector import Outcome, Projector
+from agent_bridge.projection.signs import Signs, signs
 from agent_bridge.projection.survey import Survey, survey_project, survey_user
+from agent_bridge.projection.worktrees import adopt_from_worktrees
 from agent_bridge.projects import Project
 
 _FIRST_READ = 4
 """So many changed files are read before the store is compared as a whole; of more, comparing is cheaper."""
+
+_LOOK_AFRESH_S = 1800.0
+"""Seconds after which everything is looked at afresh, whatever the signs say."""
 
 INDEX = "MEMORY.md"
 INDEX_JSON = "index.json"
@@ -42,7 +48,8 @@ class Report:
 
     `project` is a project's id or "global". `generation` grows by one with every pass that ended.
     `wrote` are the files of others that changed in this pass. `waiting` says why tracked files wait for
-    Git (None: nothing waits). `left_out` maps a file to the ids that its budget left out. `index_due` is the
+    Git (None: nothing waits). `left_out` maps a file to the ids that its budget left out, and
+    a harness for which there is no file to all of them. `index_due` is the
     wall-clock time (seconds since 1970) at which MEMORY.md or index.json wants another pass, None: never.
     `duration_ms` covers the pass, `projected_ms` the time until the blocks stood.
     """
@@ -62,6 +69,16 @@ class Report:
     duration_ms: float
     projected_ms: float
     index_due: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """What the last full pass left: nothing to do. `at` by the wall clock; `digest` of the store."""
+
+    at: float
+    digest: str
+    signs: Signs
+    report: Report
 
 
 class Engine:
@@ -94,10 +111,12 @@ class Engine:
         self.ledger = Ledger(state)
         self._projector = Projector(self.ledger, state, step)
         self._survey: Survey | None = None
+        self._rest: _Rest | None = None
         self._index_stamp: tuple[int, int, int] | None = None
         self._generation = 0
         self._indexed = ""
         self._told: tuple[Notice, ...] = ()
+        self._failed = False
         self._lost: tuple[Notice, ...] = ()
         self._excluder = housekeeping.Excluder(project, self.ledger)
 
@@ -117,6 +136,16 @@ class Engine:
         started = time.monotonic()
         with files.locked(self.lock, timeout=self._settings.lock_timeout_s, purpose="projection"):
             self._presence.check()
+            if not hint and self._rest is not None and self._is_still(self._rest):
+                self._generation += 1
+                return replace(
+                    self._rest.report,
+                    generation=self._generation,
+                    wrote=(),
+                    duration_ms=(time.monotonic() - started) * 1000,
+                    projected_ms=0.0,
+                )
+            self._rest = None
             inside = frozenset(path for path in hint if path.is_relative_to(self.store.root))
             survey = self._looked(fresh=not first and (not hint or inside != hint))
             self._step()
@@ -130,20 +159,24 @@ class Engine:
                 if snapshot is not None:
                     outcome = self._project(survey, snapshot)
             projected = time.monotonic()
+            full = inside != hint or not hint
+            adopted = self._adopt(survey) if full else ()
             whole = self.store.scan()
             if snapshot is None or whole.digest != snapshot.digest:
                 outcome = _joined(outcome, self._project(survey, whole))
                 projected = time.monotonic()
-            due, kept = self._keep_house(survey, whole, full=inside != hint or not hint)
+            due, kept = self._keep_house(survey, whole, full=full)
             self._generation += 1
             ended = time.monotonic()
-        return Report(
+            at_rest = not hint and due is None and not (outcome.waiting or outcome.notices or self._failed)
+            seen = self._signs(survey) if at_rest else None
+        report = Report(
             project="global" if self.project is None else self.project.id,
             generation=self._generation,
             wrote=tuple(dict.fromkeys(outcome.wrote)),
             waiting=outcome.waiting,
             problems=whole.problems,
-            notices=tuple(dict.fromkeys((*survey.notices, *outcome.notices, *kept))),
+            notices=tuple(dict.fromkeys((*survey.notices, *outcome.notices, *adopted, *kept))),
             candidates=review.count_candidates(self.state),
             facts=len(whole.facts),
             shared=len(whole.shared),
@@ -154,12 +187,15 @@ class Engine:
             projected_ms=(projected - started) * 1000,
             index_due=due,
         )
+        self._rest = None if seen is None else _Rest(self._wall(), whole.digest, seen, report)
+        return report
 
     def settle(self) -> None:
         """Write index.json, where it is stale; for when things have been quiet for a second."""
         snapshot = self.store.scan()
         if snapshot.digest != self._indexed:
             with files.locked(self.lock, timeout=self._settings.lock_timeout_s, purpose="index"):
+                self._presence.check()
                 self._write_index_json(snapshot)
 
     def is_echo(self, path: Path) -> bool:
@@ -181,6 +217,17 @@ class Engine:
         """The last survey, however old."""
         return self._survey
 
+    def _is_still(self, rest: _Rest) -> bool:
+        """Whether everything is as it was when there was nothing left to do."""
+        if self._survey is None or not 0 <= self._wall() - rest.at < _LOOK_AFRESH_S:
+            return False
+        return self.store.scan().digest == rest.digest and self._signs(self._survey) == rest.signs
+
+    def _signs(self, survey: Survey) -> Signs:
+        ours = [self.store.root / INDEX, self.store.root / INDEX_JSON, self.ledger.kept]
+        ours += [review.candidates_directory(self.state)]
+        return signs(survey, [*ours, *(Path(entry.path) for entry in self.ledger.entries())])
+
     def _looked(self, *, fresh: bool) -> Survey:
         stamp = self._stamp()
         if self._survey is None or fresh or stamp != self._index_stamp:
@@ -199,7 +246,11 @@ class Engine:
         # The user's own files may hold what is private to the user; a project's may be shared with others.
         shown = _readable(snapshot) if self.project is None else snapshot.shared
         wanted = Wanted(snapshot.documents, _distinct(shown), survey.heard)
-        return self._projector.project(survey.layout.targets, wanted, survey.checkouts)
+        outcome = self._projector.project(survey.layout.targets, wanted, survey.checkouts)
+        if wanted.facts:
+            ids = tuple(fact.id for fact in wanted.facts)
+            outcome.left_out.update(dict.fromkeys(survey.unserved, ids))
+        return outcome
 
     def _recover(self) -> None:
         """Repair what a killed process left behind; under the lock, so nobody else is writing."""
@@ -209,6 +260,12 @@ class Engine:
         self._lost = tuple(Notice("warning", "recovered", sentence) for sentence in done)
         self._recovered = True
 
+    def _adopt(self, survey: Survey) -> tuple[Notice, ...]:
+        """Take over what was saved in worktrees, before the store is read: the same pass projects it."""
+        if self.project is None:
+            return ()
+        return tuple(adopt_from_worktrees(self.project, self.store, survey))
+
     def _keep_house(
         self, survey: Survey, snapshot: Snapshot, *, full: bool
     ) -> tuple[float | None, tuple[Notice, ...]]:
@@ -217,6 +274,7 @@ class Engine:
         Returns when the next pass is due, by the wall clock (None: when something changes).
         """
         due: float | None = None
+        self._failed = False
         self._step()
         try:
             if self.project is not None:
@@ -230,13 +288,13 @@ class Engine:
                 quiet = self._wall() + self._settings.index_delay_s
                 due = quiet if due is None else min(due, quiet)
         except AgentBridgeError as error:
+            self._failed = True
             self._told = (*self._told, Notice("warning", error.code, str(error)))
         return due, self._told
 
     def _look_around(self, survey: Survey, snapshot: Snapshot) -> tuple[Notice, ...]:
         notices = housekeeping.check_keys(self.ledger) + housekeeping.check_links(self.ledger, self.store)
         if self.project is not None:
-            notices += housekeeping.adopt_from_worktrees(self.project, self.store, survey)
             tracked = self._excluder.tracked
             notices += housekeeping.tell_git(self.project, survey, snapshot, tracked, self._wall())
             self._lost = (*self._lost, *housekeeping.keep_copies(self.project, tracked, self._now()))
@@ -254,11 +312,20 @@ class Engine:
         return snapshot.shared if self._excluder.tracks(self.store.root / name) else _readable(snapshot)
 
     def _write_index_json(self, snapshot: Snapshot) -> None:
-        place = self.store.root / INDEX_JSON
-        content = index_json(self._indexable(snapshot, INDEX_JSON))
-        if self.store.root.is_dir() and (not place.exists() or place.read_bytes() != content):
-            files.write_own(place, content, mode=0o644, sync=False)
+        if self.store.root.is_dir():
+            image = files.read_image(self.store.root / INDEX_JSON, within=self.store.root)
+            content = index_json(self._indexable(snapshot, INDEX_JSON))
+            files.replace(image, content, keep_dir=self.ledger.kept, sync=False)
         self._indexed = snapshot.digest
+
+    def _keep_undecodable(self, image: files.FileImage) -> None:
+        """Bytes of a MEMORY.md that are no UTF-8 can't be carried over; they are kept and told."""
+        try:
+            image.data.decode("utf-8")
+        except UnicodeDecodeError:
+            kept = self.ledger.kept / self.ledger.keep(image.data)
+            text = f"{image.path} wasn't UTF-8; its former bytes are kept as {kept}."
+            self._lost = (*self._lost, Notice("warning", "index-undecodable", text, image.path))
 
     def _write_index(self, snapshot: Snapshot) -> float | None:
         place = self.store.root / INDEX
@@ -275,6 +342,7 @@ class Engine:
         )
         content = text.text.encode()
         if not image.existed or image.data != content:
+            self._keep_undecodable(image)
             files.replace(image, content, keep_dir=self.ledger.kept, sync=False)
         return None if text.pending is None else text.pending.timestamp()
 

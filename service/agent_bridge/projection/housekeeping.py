@@ -9,14 +9,13 @@ from datetime import datetime
 from pathlib import Path
 
 from agent_bridge import files, git
-from agent_bridge.errors import AgentBridgeError, DuplicateError
+from agent_bridge.errors import AgentBridgeError
 from agent_bridge.harnesses import config_edit
 from agent_bridge.harnesses.base import Notice
-from agent_bridge.memory.fact import FactProblem
 from agent_bridge.memory.snapshot import Snapshot
 from agent_bridge.memory.store import Store
 from agent_bridge.projection import apply, excludes, gitlaw, review
-from agent_bridge.projection.adopt import finish_link, read_tree
+from agent_bridge.projection.adopt import finish_link
 from agent_bridge.projection.keepsakes import Overwritten, look_after
 from agent_bridge.projection.ledger import Entry, Kind, Ledger, digest
 from agent_bridge.projection.survey import Survey
@@ -88,7 +87,7 @@ def check_keys(ledger: Ledger) -> list[Notice]:
         try:
             notices += _check_entry(ledger, entry)
         except AgentBridgeError as error:
-            notices.append(Notice("warning", error.code, str(error), Path(entry.path)))
+            notices.append(Notice("warning", error.code, error.sentence(), Path(entry.path)))
     return notices
 
 
@@ -100,42 +99,12 @@ def check_links(ledger: Ledger, store: Store) -> list[Notice]:
         if entry.kind is not Kind.LINK:
             continue
         if not os.path.lexists(path) and path.parent.is_dir():
-            path.symlink_to(entry.target, target_is_directory=True)
-            notices.append(Notice("info", "link-restored", f"{path} was missing and was made again.", path))
+            notices.append(_remade(path, entry.target))
         elif not path.is_symlink() or str(path.readlink()) != entry.target:
             text = f"{path} isn't our link any more. `agent-bridge init` adopts what is in it."
             notices.append(Notice("warning", "link-replaced", text, path))
         else:
             finish_link(ledger, store, path, "claude-code")
-    return notices
-
-
-def adopt_from_worktrees(project: Project, store: Store, survey: Survey) -> list[Notice]:
-    """Take over facts that somebody saved into a worktree's own `.memory/`; nothing is written there."""
-    notices: list[Notice] = []
-    seen_file = project.state / "worktree-facts.json"
-    seen = set(json.loads(seen_file.read_bytes())) if seen_file.exists() else set()
-    before = len(seen)
-    for site in survey.sites[1:]:
-        place = site.checkout / STORE_NAME
-        checkout = survey.checkouts.get(site.checkout)
-        if checkout is None or not place.is_dir() or place.is_symlink():
-            continue
-        committed = git.tracked_below(checkout, place)
-        for name, data in sorted(read_tree(place).items()):
-            path = place / name
-            if isinstance(data, str) or path in committed or not _may_be_fact(name) or digest(data) in seen:
-                continue
-            try:
-                fact = store.adopt(data, name, "worktree").fact
-                notices.append(Notice("info", "adopted", f"{path} was taken over as {fact.id}.", path))
-            except DuplicateError:
-                pass
-            except FactProblem as problem:
-                notices.append(Notice("warning", "not-adopted", f"{path}: {problem}", path))
-            seen.add(digest(data))
-    if len(seen) != before:
-        files.write_own(seen_file, json.dumps(sorted(seen)).encode())
     return notices
 
 
@@ -180,6 +149,14 @@ def tell_git(
         notices += _exposed(checkout, project.store, {project.store / fact.path for fact in facts})
         notices += _in_the_way(checkout, survey, now)
     return notices
+
+
+def _remade(path: Path, target: str) -> Notice:
+    try:
+        path.symlink_to(target, target_is_directory=True)
+    except OSError as error:
+        return Notice("warning", "link-missing", f"{path} is missing and can't be made again: {error}", path)
+    return Notice("info", "link-restored", f"{path} was missing and was made again.", path)
 
 
 def _exposed(checkout: git.Checkout, store: Path, private: set[Path]) -> list[Notice]:
@@ -242,13 +219,6 @@ def _check_entry(ledger: Ledger, entry: Entry) -> list[Notice]:
             text = f"{name} in {path} has another value than ours ({record.ours}); that is respected."
             notices.append(Notice("warning", "key-respected", text, path))
     if after != image.data:
-        ledger.put(replace(entry, keys=tuple(records), after=digest(after)))
+        ledger.put(apply.written(replace(entry, keys=tuple(records)), image, after))
         files.replace(image, after, keep_dir=ledger.kept)
     return notices
-
-
-def _may_be_fact(name: str) -> bool:
-    parts = name.split("/")
-    if any(part.startswith(".") for part in parts) or parts[-1] == "MEMORY.md":
-        return False
-    return name.endswith(".md")

@@ -64,7 +64,7 @@ class Projector:
             try:
                 self._project_one(target, wanted, checkout, outcome)
             except AgentBridgeError as error:
-                outcome.notices.append(Notice("warning", error.code, str(error), target.path))
+                outcome.notices.append(Notice("warning", error.code, error.sentence(), target.path))
         return outcome
 
     def knows(self, path: Path) -> bool:
@@ -79,13 +79,18 @@ class Projector:
         self, target: Target, wanted: Wanted, checkout: git.Checkout | None, outcome: Outcome
     ) -> None:
         for attempt in range(_TRIES):
-            image = files.read_image(target.path)
+            # What was surveyed may have become a link that leads out of the checkout since.
+            image = files.read_image(target.path, within=target.checkout)
+            if _vanished(target, image):
+                return
             evidence, wait = self._evidence(target, image, checkout)
             if wait:
                 outcome.waiting = wait
                 return
             decision = decide(target, image.data if image.existed else None, wanted, evidence)
             if decision.refused is not None:
+                # When its text is again what we wrote, that is no echo: it ends the refusal.
+                self._written.pop(image.real, None)
                 outcome.notices.append(decision.refused)
                 return
             self._keep_candidates(target, decision, outcome)
@@ -141,7 +146,8 @@ class Projector:
             )
         if decision.candidates:
             count = len(decision.candidates)
-            text = f"{count} text(s) found inside the block of {target.path} wait in `agent-bridge review`."
+            texts = "1 text was" if count == 1 else f"{count} texts were"
+            text = f"{texts} found inside the block of {target.path}: see `agent-bridge review`."
             outcome.notices.append(Notice("info", "candidates", text, target.path))
 
     def _write(self, target: Target, image: FileImage, decision: Decision) -> bool:
@@ -161,3 +167,11 @@ class Projector:
         if changed:
             self._written_at[image.real] = datetime.now(UTC).timestamp()
         return changed
+
+
+def _vanished(target: Target, image: FileImage) -> bool:
+    """Whether the file went with its checkout, or goes with it right now: `git worktree remove` deletes the
+    files first. One that Git tracks and that is gone is put back by a person or by Git, not by us."""
+    if target.checkout is None or image.existed:
+        return False
+    return target.tracked or not target.checkout.is_dir()

@@ -17,7 +17,7 @@ from agent_bridge.harnesses import all_harnesses, managed_block
 from agent_bridge.harnesses.base import Adoption, Carrier, Harness, KeyEdit, LinkEdit, Notice, Scope, Site
 from agent_bridge.harnesses.observe import observe_site, observe_user
 from agent_bridge.projection.plan import item_texts
-from agent_bridge.projection.targets import Layout, lay_out
+from agent_bridge.projection.targets import Layout, lay_out, served
 from agent_bridge.projects import Project, load_projects
 
 
@@ -27,8 +27,8 @@ class Survey:
 
     `sites`: the main checkout first, then its worktrees. `heard`: per harness the normalised texts that
     the global blocks give it (`plan.item_texts`). `checkout` is the main one's, None outside Git;
-    `checkouts` are all of them by their root.
-    `native_off` are user-wide keys that switch off what harnesses remember by themselves.
+    `checkouts` are all of them by their root. `native_off` are user-wide keys that switch off what harnesses
+    remember by themselves. `unserved` are harnesses in use that no file brings the facts to.
     """
 
     sites: tuple[Site, ...]
@@ -41,6 +41,7 @@ class Survey:
     adoptions: tuple[Adoption, ...]
     notices: tuple[Notice, ...]
     heard: Mapping[str, frozenset[str]]
+    unserved: tuple[str, ...] = ()
 
 
 def survey_project(project: Project, settings: Settings) -> Survey:
@@ -71,6 +72,7 @@ def survey_project(project: Project, settings: Settings) -> Survey:
         adoptions=tuple(adoption for harness in used for adoption in harness.adoptions(main)),
         notices=_without_git(project, checkout) + _notices(sites, harnesses) + layout.notices,
         heard=_heard(main, harnesses, settings),
+        unserved=tuple(harness.title for harness in used if harness.name not in served(layout.targets)),
     )
 
 
