@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,11 +23,19 @@ PATIENCE_S = 30.0
 def main() -> int:
     """Run the demonstration; 0 when the fact arrived everywhere."""
     program = sys.argv[1]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    begun = time.monotonic()
     base = Path(tempfile.mkdtemp(prefix="agent-bridge-demo-")).resolve()
     try:
-        return demonstrate(program, base)
+        code = demonstrate(program, base)
+    except KeyboardInterrupt:
+        code = 128 + signal.SIGINT
     finally:
         shutil.rmtree(base, ignore_errors=True)
+    print(f"All of it took {time.monotonic() - begun:.1f} s, and is removed again.")
+    if code == 0:
+        print("For a project of yours: scripts/start PROJECT")
+    return code
 
 
 def demonstrate(program: str, base: Path) -> int:
@@ -43,7 +52,7 @@ def demonstrate(program: str, base: Path) -> int:
     run("git", "commit", "-qm", "start")
     print(f"A project with an AGENTS.md and a CLAUDE.md: {project}")
     run(program, "init", "--yes")
-    print("$ agent-bridge init --yes      (shows its plan and asks without --yes)")
+    print("$ agent-bridge init --yes      (without --yes it shows its plan and asks)")
     service = subprocess.Popen(
         [program, "service", "run"],
         env=environment,
@@ -62,14 +71,18 @@ def demonstrate(program: str, base: Path) -> int:
         return watch_a_fact(home, project)
     finally:
         service.terminate()
-        service.wait(timeout=10)
+        try:
+            service.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            service.kill()
+            service.wait()
 
 
 def watch_a_fact(home: Path, project: Path) -> int:
     """Save a fact as an editor would and report where it turns up, and how long each place took."""
     link = next((home / ".claude/projects").glob("*/memory"))
     places = {
-        "AGENTS.md (Codex, OpenCode and many others)": project / "AGENTS.md",
+        "AGENTS.md (Codex)": project / "AGENTS.md",
         "CLAUDE.md (Claude Code)": project / "CLAUDE.md",
         "MEMORY.md in Claude's memory directory": link / "MEMORY.md",
     }
