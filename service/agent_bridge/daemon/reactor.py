@@ -216,7 +216,11 @@ class Reactor:
         for unit in told:
             self._reconcile(unit, hints[unit.key])
         if any(path.suffix != ".md" for unit in told for path in hints[unit.key]):
-            self._arm(told)
+            # What was saved between the pass and the watch is announced by nobody.
+            new = self._arm(told)
+            for unit in told:
+                if any(place.path in new for place in unit.places):
+                    self._reconcile(unit)
         return bool(told) or paths.projects_file() in changed.paths
 
     def _owners(self, path: Path) -> list[Unit]:
@@ -360,9 +364,9 @@ class Reactor:
                 self._reconcile(unit)
                 self._publish()
 
-    def _arm(self, units: Iterable[Unit]) -> None:
-        """Watch what the units depend on now; they depend on other places than before."""
-        self._watches.want([self._list, *self._supervisor.find_places(units)])
+    def _arm(self, units: Iterable[Unit]) -> frozenset[Path]:
+        """Watch what the units depend on now, other places than before; those that are new and exist."""
+        return self._watches.want([self._list, *self._supervisor.find_places(units)])
 
     def _reconcile(self, unit: Unit, hint: Iterable[Path] = ()) -> None:
         self._pulse.step()

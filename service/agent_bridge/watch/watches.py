@@ -91,8 +91,11 @@ class WatchSet:
     _watched: dict[Path, _Watched] = field(default_factory=dict)
     _looked_at: list[Path] | None = None
 
-    def want(self, places: Iterable[Place]) -> None:
-        """Watch exactly these places from now on; what they hold now counts as known."""
+    def want(self, places: Iterable[Place]) -> frozenset[Path]:
+        """Watch exactly these places from now on; what they hold now counts as known.
+
+        Returns those that exist and were not watched so: who has looked at them before has to look again.
+        """
         if self._watcher is None and not self.problem:
             self._open()
         self._places = _merged(places)
@@ -100,10 +103,14 @@ class WatchSet:
             path for path, watched in self._watched.items() if watched.place.path not in self._places
         ]:
             self._forget(path)
+        new = set()
         for place in self._places.values():
             known = self._watched.get(place.path)
             if known is None or known.place != place:
                 self._arm(place.path, place)
+                if self._watched[place.path].identity is not None:
+                    new.add(place.path)
+        return frozenset(new)
 
     def place_of(self, directory: Path) -> Place | None:
         """The wanted place that a watched directory belongs to."""

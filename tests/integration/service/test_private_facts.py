@@ -92,7 +92,7 @@ def test_in_a_worktree(shared: Served, names: Iterator[str]) -> None:
     user.git(root, "worktree", "add", "-q", str(tree), "-b", "side")
     shared.until_in(tree / "AGENTS.md", "The open one.")
     write(tree / f".memory/{NAME}.md", PRIVATE.replace("earns little", "earns nothing"))
-    shared.until_in(root / ".memory/MEMORY.md", f"]({NAME}.md)")
+    shared.until_in(root / ".memory/MEMORY.md", f"]({NAME}.md)", f"]({NAME}-")
     for place in (tree, root):
         assert _in_index(user, place) == []
     shared.settle(root)
