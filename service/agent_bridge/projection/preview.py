@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import json
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,17 +16,17 @@ from pathlib import Path
 from agent_bridge import files, git, paths
 from agent_bridge.config import Settings
 from agent_bridge.errors import AgentBridgeError
-from agent_bridge.harnesses import all_harnesses
+from agent_bridge.harnesses import all_harnesses, config_edit
 from agent_bridge.harnesses.base import KeyEdit, Notice
 from agent_bridge.memory.fact import Fact, FactProblem, new_fact_bytes, parse_fact
 from agent_bridge.memory.snapshot import Snapshot
 from agent_bridge.memory.store import Store
-from agent_bridge.projection import apply, merge_driver, native_import
+from agent_bridge.projection import apply, excludes, merge_driver, native_import
 from agent_bridge.projection.adopt import INDEX, read_tree
 from agent_bridge.projection.ledger import Ledger
 from agent_bridge.projection.plan import Evidence, Wanted, decide
 from agent_bridge.projection.survey import Survey, survey_project, survey_user
-from agent_bridge.projects import Project
+from agent_bridge.projects import STORE_NAME, Project
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,8 @@ class Step:
 class Preview:
     """What would be done to a project. `becomes_shared` and `stays_private` are facts as `title (path)`.
 
-    `imports` counts native items that go to this project's store, to the user's, and that would be held.
+    `imports` counts native items that go to this project's store, to the user's, and that would be held;
+    `held` counts the last by the directory for whose `init` they wait.
     """
 
     project: Project
@@ -51,6 +53,7 @@ class Preview:
     becomes_shared: tuple[str, ...]
     stays_private: tuple[str, ...]
     imports: dict[str, int]
+    held: dict[str, int]
 
     @property
     def empty(self) -> bool:
@@ -78,7 +81,7 @@ def preview_project(project: Project, settings: Settings) -> Preview:
     steps += adopting
     steps += _block_steps(survey, snapshot, coming, ledger)
     steps += _key_steps((*survey.keys, *dict.fromkeys((*survey.native_off, *user.native_off))))
-    steps += _git_steps(project, survey)
+    steps += _git_steps(project, survey, snapshot)
     counts = {
         "project": len(sorted_items.project),
         "global": len(sorted_items.user),
@@ -97,6 +100,7 @@ def preview_project(project: Project, settings: Settings) -> Preview:
         ),
         stays_private=tuple(f"{fact.title} ({fact.path})" for fact in (*snapshot.private, *closed)),
         imports=counts,
+        held=dict(sorted(Counter(str(item.directory) for item in sorted_items.elsewhere).items())),
     )
 
 
@@ -207,20 +211,52 @@ def _key_steps(edits: Iterable[KeyEdit]) -> list[Step]:
     return steps
 
 
-def _git_steps(project: Project, survey: Survey) -> list[Step]:
-    if survey.checkout is None:
+def _git_steps(project: Project, survey: Survey, snapshot: Snapshot) -> list[Step]:
+    checkout = survey.checkout
+    if checkout is None:
         return []
-    exclude = git.exclude_file(survey.checkout)
     is_local = project.mode == "local"
     kept = "the whole memory" if is_local else "private facts, and those that nobody has judged yet,"
-    steps = [Step("lines", exclude, f"keeps {kept} out of Git")]
-    if any(target.tracked for target in survey.layout.targets):
+    excluded = _exclude_lines(project, survey, snapshot)
+    steps = [_line_step(git.exclude_file(checkout), f"keeps {kept} out of Git", excluded)]
+    tracked = {target.real for target in survey.layout.targets if target.tracked}
+    driven = sorted(
+        path.relative_to(root).as_posix()
+        for path, merge in git.attribute(checkout, "merge", tracked).items()
+        for root in (site.checkout for site in survey.sites)
+        if merge_driver.may_drive(merge) and path.is_relative_to(root)
+    )
+    if driven:
         text = f"gets the merge driver {merge_driver.NAME!r}, for the blocks in tracked files"
-        steps.append(Step("git", survey.checkout.common_dir / "config", text))
+        steps.append(Step("git", checkout.common_dir / "config", text))
         names = "names the tracked files that this driver merges"
-        steps.append(Step("lines", git.attributes_file(survey.checkout), names))
+        attributes = merge_driver.attribute_lines(driven)
+        steps.append(_line_step(git.attributes_file(checkout), names, attributes))
     known = {entry.path for entry in Ledger(paths.project_state(project.id)).entries()}
     return [step for step in steps if str(step.path) not in known]
+
+
+def _exclude_lines(project: Project, survey: Survey, snapshot: Snapshot) -> list[str]:
+    """What `info/exclude` gets for the store as it is now and the files that would be made."""
+    shared = [fact.path for fact in snapshot.shared] + [document.name for document in snapshot.documents]
+    tracked = (
+        git.tracked(survey.checkout, [project.store / name for name in shared]) if survey.checkout else ()
+    )
+    places = [target.path for target in survey.layout.targets if target.local and not target.tracked]
+    places += [edit.path for edit in survey.keys if edit.local]
+    roots = [site.checkout for site in survey.sites]
+    created = {path.relative_to(root) for path in places for root in roots if path.is_relative_to(root)}
+    return excludes.exclude_lines(
+        store=STORE_NAME,
+        local=project.mode == "local",
+        shared=[name for name in shared if project.store / name not in tracked],
+        created=[path for path in created if not (project.root / path).exists()],
+    )
+
+
+def _line_step(path: Path, text: str, lines: list[str]) -> Step:
+    before = files.read_image(path).data
+    return Step("lines", path, text, unified_diff(path, before, config_edit.ensure_lines(before, lines)))
 
 
 def _unshared(survey: Survey, store: Store, snapshot: Snapshot) -> list[Fact]:

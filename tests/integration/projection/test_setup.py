@@ -150,6 +150,26 @@ def test_the_preview_changes_nothing(
     found = preview.preview_project(setup.describe(repository), settings)
     assert tree(sealed_home) == before
     assert {step.what for step in found.steps} >= {"store", "key", "link", "lines", "block"}
+    setup.init(found.project, settings)
+    shown = {step.path.name: step.diff for step in found.steps if step.what == "lines"}
+    for name in ("exclude", "attributes"):
+        added = [line[1:] for line in shown[name].splitlines() if line[0] == "+"][1:]
+        assert added == (repository / ".git/info" / name).read_text().splitlines()[-len(added) :]
+
+
+def test_the_preview_says_how_many_memories_wait_for_which_project(
+    repository: Path, sealed_home: Path, settings: Settings
+) -> None:
+    notes = sealed_home / ".codex/memories/extensions/ad_hoc/notes"
+    notes.mkdir(parents=True)
+    other, third = sealed_home / "other", sealed_home / "third"
+    for number, (place, text) in enumerate(
+        ((other, "One."), (other, "Two."), (third, "Three."), (repository, "Ours."))
+    ):
+        (notes / f"2026-01-0{number + 1}T03-04-05-x.md").write_text(f"cwd: {place}\n\n{text}\n")
+    found = preview.preview_project(setup.describe(repository), settings)
+    assert found.imports == {"project": 1, "global": 0, "held": 3}
+    assert found.held == {str(other): 2, str(third): 1}
 
 
 def test_text_written_into_a_block_becomes_a_candidate(engine: Engine, repository: Path) -> None:
