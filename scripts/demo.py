@@ -5,6 +5,7 @@ Everything happens in a throw-away home, which is removed at the end.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -23,6 +24,8 @@ PATIENCE_S = 30.0
 def main() -> int:
     """Run the demonstration; 0 when the fact arrived everywhere."""
     program = sys.argv[1]
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # each step as it comes, also into a pipe
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     begun = time.monotonic()
     base = Path(tempfile.mkdtemp(prefix="agent-bridge-demo-")).resolve()
