@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -118,3 +119,53 @@ def test_wrong_words(newcomer: Newcomer, words: list[str]) -> None:
 
     assert done.returncode == 2
     assert done.stderr.startswith("scripts/start: ")
+
+
+def test_a_project_is_set_up_and_served(newcomer: Newcomer) -> None:
+    project = newcomer.home / "shop"
+    project.mkdir()
+    ours, theirs = os.openpty()
+    os.write(ours, b"y\n")
+    run = newcomer.temporary / "run"
+    run.mkdir(mode=0o700)
+    environment = newcomer.environment | {"XDG_RUNTIME_DIR": str(run)}
+    with subprocess.Popen(
+        [START, project],
+        env=environment,
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
+        assert process.stderr is not None
+        told = _until(process.stderr, "ready")
+        os.write(ours, b"y\n")
+        again = subprocess.run(
+            [START, project],
+            env=environment,
+            stdin=theirs,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        process.send_signal(signal.SIGINT)
+    os.close(ours)
+    os.close(theirs)
+
+    assert process.returncode == 0
+    assert f"Set up {project}? [y/N]" in told
+    assert (project / ".memory").is_dir()
+    assert "Ctrl-C" in told
+    assert again.returncode == 0
+    assert "runs already" in again.stderr
+
+
+def _until(stream: IO[str], word: str) -> str:
+    told = ""
+    for line in stream:
+        told += line
+        if word in line:
+            return told
+    raise AssertionError(told)

@@ -64,6 +64,8 @@ class Projector:
             try:
                 self._project_one(target, wanted, checkout, outcome)
             except AgentBridgeError as error:
+                # Bytes of ours that come back are no echo then: they end the trouble.
+                self._written.pop(target.real, None)
                 outcome.notices.append(Notice("warning", error.code, error.sentence(), target.path))
         return outcome
 
@@ -89,7 +91,6 @@ class Projector:
                 return
             decision = decide(target, image.data if image.existed else None, wanted, evidence)
             if decision.refused is not None:
-                # When its text is again what we wrote, that is no echo: it ends the refusal.
                 self._written.pop(image.real, None)
                 outcome.notices.append(decision.refused)
                 return
