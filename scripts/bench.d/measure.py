@@ -157,7 +157,7 @@ def burst(lab: Lab, *, quick: bool) -> list[Row]:
             time.sleep(0.5)
             started = time.monotonic()
             for number, needle in enumerate(needles):
-                (entries / f"b{number:03d}.md").write_bytes(needle)
+                (entries / f"b{number:03d}.md").write_bytes(b"# Burst\n" + needle)
             for name in ("AGENTS.md", "CLAUDE.md"):
                 while not holds_all(root / name, needles):
                     if time.monotonic() > started + 20:
@@ -294,9 +294,9 @@ def in_turns(lab: Lab, turns: int, commands_: dict[str, list[str]]) -> dict[str,
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of a process so far."""
+    """User and system time of a process and of those that it has waited for (Git), so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def rss_mib(pid: int) -> float:
