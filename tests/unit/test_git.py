@@ -246,7 +246,6 @@ class TestActivity:
         run(tree, "merge", "main", ok=False)
         assert git.activity(checkout(tree)) == "merge"
         assert git.activity(checkout(repo)) is None
-        assert git.unmerged(checkout(tree), [tree / "AGENTS.md"]) == {tree / "AGENTS.md"}
         run(tree, "merge", "--abort")
         assert git.activity(checkout(tree)) is None
 
@@ -392,7 +391,6 @@ class TestStashes:
     def test_a_stash_and_what_it_holds(self, repo: Path) -> None:
         here = checkout(repo)
         assert git.stashes(here) == []
-        assert git.stash_time(here) is None
         (repo / "AGENTS.md").write_text("rendered\n")
         (repo / "b").write_text("b")
         run(repo, "add", "b")

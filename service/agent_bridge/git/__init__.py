@@ -88,16 +88,6 @@ def addable(checkout: Checkout, directory: Path) -> set[Path]:
     return {checkout.root / os.fsdecode(name) for name in _records(_ok(checkout, command))}
 
 
-def unmerged(checkout: Checkout, paths: Iterable[Path]) -> set[Path]:
-    """Those of `paths` whose conflict isn't resolved in the index yet."""
-    inside = _inside(checkout, paths)
-    found: set[bytes] = set()
-    for some in _batches(list(inside)):
-        records = _records(_ok(checkout, ["ls-files", "-z", "-u", "--", *some]))
-        found.update(record.partition(b"\t")[2] for record in records)
-    return {path for name, given in inside.items() if name in found for path in given}
-
-
 def list_instruction_files(checkout: Checkout, names: Iterable[str]) -> list[Path]:
     """Existing files of these names anywhere in the tree, except ignored ones, ordered by path."""
     wanted = {os.fsencode(name) for name in names}
@@ -171,11 +161,6 @@ def stashes(checkout: Checkout, *, limit: int = 50) -> list[Stash]:
         commit, made_at, name = record.decode("utf-8", "replace").split(" ", 2)
         found.append(Stash(commit, int(made_at), name))
     return found
-
-
-def stash_time(checkout: Checkout) -> int | None:
-    """When the newest stash was made, in seconds since 1970."""
-    return max((stash.made_at for stash in stashes(checkout)), default=None)
 
 
 def stash_holds(checkout: Checkout, stash: Stash, relpath: str) -> bytes | None:

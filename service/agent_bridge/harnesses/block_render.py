@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, Protocol
@@ -128,16 +128,6 @@ def render_block(
     )
 
 
-def rendered_keys(documents: Iterable[DocumentText], facts: Iterable[FactText]) -> frozenset[str]:
-    """`Item.key` of every item that these documents and facts render to: what is ours inside a block."""
-    keys = {_fact_key(fact.id, fact.title, fact.body) for fact in facts}
-    for document in documents:
-        title, text = _document_texts(document)
-        if text:
-            keys.add(Item(None, title, text).key)
-    return frozenset(keys)
-
-
 def fact_item(fact: FactText) -> Item:
     """The item that a fact renders to: `items(render_block(...).body)` has exactly this one for it.
 
@@ -170,11 +160,6 @@ def _fact_part(fact_id: str, title: str, body: str) -> _Part:
     item = _fact_item(fact_id, title, body)
     heading = f"### {item.title} [{escape_id(fact_id)}]" if item.title else f"### [{escape_id(fact_id)}]"
     return _part(fact_id, f"{heading}\n\n{item.text}" if item.text else heading)
-
-
-@lru_cache(maxsize=_CACHED_ITEMS)
-def _fact_key(fact_id: str, title: str, body: str) -> str:
-    return _fact_item(fact_id, title, body).key
 
 
 @lru_cache(maxsize=_CACHED_ITEMS)

@@ -12,20 +12,19 @@ import json
 import re
 from collections.abc import Sequence
 
-from agent_bridge.errors import RefusedError
 from agent_bridge.harnesses.absent import ABSENT, Absent
+from agent_bridge.harnesses.foreign_text import bytes_of, text_of, unwritable
 from agent_bridge.harnesses.json_text import Member, Node, after_comments_on_line, parse
 
 Key = Sequence[str]
 
-_BOM = b"\xef\xbb\xbf"
 _DEFAULT_INDENT = "  "
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def json_get(data: bytes, key: Key) -> object | Absent:
     """The value at a key path, or `ABSENT`; an empty file is `{}`. Raises RefusedError (line and column)."""
-    found: object = _parse(_text(data)).value
+    found: object = _parse(text_of(data)).value
     for part in key:
         if not isinstance(found, dict) or part not in found:
             return ABSENT
@@ -43,19 +42,19 @@ def json_set(data: bytes, key: Key, value: object) -> bytes:
     found = json_get(data, path)
     if not isinstance(found, Absent) and _same(found, value):
         return data
-    text = _text(data)
+    text = text_of(data)
     root = _parse(text)
     eol = _eol(text)
     if not text.strip():
         inside = _dumps({path[0]: _nested(path[1:], value)}, indent=_DEFAULT_INDENT)
-        return _encoded(data, inside.replace("\n", eol) + eol)
+        return bytes_of(inside.replace("\n", eol) + eol, like=data)
     node, depth = _deepest(root, path)
     if depth == len(path):
         literal = _literal(value, _line_indent(text, node.start), _unit(text, root), eol)
         changed = text[: node.start] + literal + text[node.end :]
     else:
         if node.members is None:
-            raise _unwritable(path, f"`{'.'.join(path[:depth]) or 'The whole file'}` is no object.")
+            raise unwritable(path, f"`{'.'.join(path[:depth]) or 'The whole file'}` is no object.")
         changed = _added(text, root, node, path[depth:], value)
     wanted = copy.deepcopy(root.value)
     table = wanted
@@ -70,7 +69,7 @@ def json_unset(data: bytes, key: Key) -> bytes:
     path = tuple(key)
     if isinstance(json_get(data, path), Absent):
         return data
-    text = _text(data)
+    text = text_of(data)
     root = _parse(text)
     while len(path) > 1 and _made_for(text, root, path):
         path = path[:-1]
@@ -188,30 +187,14 @@ def _eol(text: str) -> str:
     return "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
 
 
-def _text(data: bytes) -> str:
-    body = data.removeprefix(_BOM)
-    try:
-        return body.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = body.count(b"\n", 0, error.start) + 1
-        column = error.start - body.rfind(b"\n", 0, error.start)
-        raise RefusedError(
-            "The file isn't UTF-8.", detail=f"line {line}, column {column}", remedy="Save it as UTF-8."
-        ) from error
-
-
 def _parse(text: str) -> Node:
     return parse(text) if text.strip() else Node({}, 0, 0, ())
 
 
-def _encoded(data: bytes, text: str) -> bytes:
-    return (_BOM if data.startswith(_BOM) else b"") + text.encode("utf-8")
-
-
 def _checked(data: bytes, changed: str, wanted: object, path: tuple[str, ...]) -> bytes:
     if not _same(parse(changed).value, wanted):
-        raise _unwritable(path, "The result would change other keys too.")
-    return _encoded(data, changed)
+        raise unwritable(path, "The result would change other keys too.")
+    return bytes_of(changed, like=data)
 
 
 def _same(one: object, other: object) -> bool:
@@ -221,9 +204,3 @@ def _same(one: object, other: object) -> bool:
     if isinstance(one, list) and isinstance(other, list | tuple):
         return len(one) == len(other) and all(map(_same, one, other))
     return type(one) is type(other) and one == other
-
-
-def _unwritable(path: tuple[str, ...], why: str) -> RefusedError:
-    return RefusedError(
-        f"`{'.'.join(path)}` can't be changed in this file.", detail=why, remedy="Change it by hand."
-    )

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from agent_bridge.errors import MarkerError, RefusedError
 from agent_bridge.harnesses.block_body import Item, body_hash, hash_valid, items, with_hash
-from agent_bridge.harnesses.block_render import DEFAULT_BUDGET, END, START, Block, render_block, rendered_keys
+from agent_bridge.harnesses.block_render import DEFAULT_BUDGET, END, START, Block, render_block
 from agent_bridge.harnesses.markdown import Fences, whole_texts
 
 __all__ = [
@@ -38,7 +38,6 @@ __all__ = [
     "outside_texts",
     "remove",
     "render_block",
-    "rendered_keys",
     "splice",
     "with_hash",
 ]

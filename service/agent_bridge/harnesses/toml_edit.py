@@ -16,18 +16,18 @@ from typing import Any
 
 from agent_bridge.errors import RefusedError
 from agent_bridge.harnesses.absent import ABSENT, Absent
+from agent_bridge.harnesses.foreign_text import bytes_of, text_of, unwritable
 from agent_bridge.harnesses.toml_text import Entry, Section, find, scan
 
 Key = Sequence[str]
 
-_BOM = b"\xef\xbb\xbf"
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _PLACE = re.compile(r"\(at line (\d+), column (\d+)\)")
 
 
 def toml_get(data: bytes, key: Key) -> object | Absent:
     """The value at a key path, or `ABSENT`. Raises RefusedError (line and column) for what isn't TOML."""
-    return _lookup(_parse(_text(data)), tuple(key))
+    return _lookup(_parse(text_of(data)), tuple(key))
 
 
 def toml_set(data: bytes, key: Key, value: object) -> bytes:
@@ -37,7 +37,7 @@ def toml_set(data: bytes, key: Key, value: object) -> bytes:
     comes at the end. Raises RefusedError where the file isn't TOML or a part of the path is no table.
     """
     path = tuple(key)
-    text = _text(data)
+    text = text_of(data)
     document = _parse(text)
     if _same(_lookup(document, path), value):
         return data
@@ -60,14 +60,14 @@ def toml_set(data: bytes, key: Key, value: object) -> bytes:
 def toml_unset(data: bytes, key: Key) -> bytes:
     """The file without `key`; a table header that `toml_set` added for it goes too. Raises RefusedError."""
     path = tuple(key)
-    text = _text(data)
+    text = text_of(data)
     document = _parse(text)
     if isinstance(_lookup(document, path), Absent):
         return data
     sections = scan(text)
     entry = find(sections, path)
     if entry is None:
-        raise _unwritable(path, "It is a table of its own, or part of an array.")
+        raise unwritable(path, "It is a table of its own, or part of an array.")
     changed = _without_inline(text, sections, entry) if entry.inline else _without(text, sections, entry)
     wanted = copy.deepcopy(document)
     _delete(wanted, path, prune=_parse(changed))
@@ -147,7 +147,7 @@ def _siblings(sections: list[Section], entry: Entry) -> tuple[Entry, ...]:
         table = find(sections, entry.path[:depth])
         if table is not None and table.entries and entry in table.entries:
             return table.entries
-    raise _unwritable(entry.path, "Its inline table was not found.")
+    raise unwritable(entry.path, "Its inline table was not found.")
 
 
 def _without(text: str, sections: list[Section], entry: Entry) -> str:
@@ -216,18 +216,6 @@ def _string(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _text(data: bytes) -> str:
-    body = data.removeprefix(_BOM)
-    try:
-        return body.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = body.count(b"\n", 0, error.start) + 1
-        column = error.start - body.rfind(b"\n", 0, error.start)
-        raise RefusedError(
-            "The file isn't UTF-8.", detail=f"line {line}, column {column}", remedy="Save it as UTF-8."
-        ) from error
-
-
 def _parse(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
@@ -260,7 +248,7 @@ def _check_tables(document: dict[str, Any], path: tuple[str, ...]) -> None:
         if isinstance(found, Absent):
             return
         if not isinstance(found, dict):
-            raise _unwritable(path, f"`{'.'.join(path[:depth])}` is no table.")
+            raise unwritable(path, f"`{'.'.join(path[:depth])}` is no table.")
 
 
 def _delete(document: dict[str, Any], path: tuple[str, ...], *, prune: dict[str, Any]) -> None:
@@ -276,10 +264,10 @@ def _checked(data: bytes, changed: str, wanted: dict[str, Any], path: tuple[str,
     try:
         parsed = tomllib.loads(changed)
     except tomllib.TOMLDecodeError as error:
-        raise _unwritable(path, f"The result would not be TOML: {error}") from error
+        raise unwritable(path, f"The result would not be TOML: {error}") from error
     if not _same(parsed, wanted):
-        raise _unwritable(path, "The result would change other keys too.")
-    return (_BOM if data.startswith(_BOM) else b"") + changed.encode("utf-8")
+        raise unwritable(path, "The result would change other keys too.")
+    return bytes_of(changed, like=data)
 
 
 def _same(one: object, other: object) -> bool:
@@ -289,9 +277,3 @@ def _same(one: object, other: object) -> bool:
     if isinstance(one, list) and isinstance(other, list | tuple):
         return len(one) == len(other) and all(map(_same, one, other))
     return type(one) is type(other) and (one == other or repr(one) == repr(other))
-
-
-def _unwritable(path: tuple[str, ...], why: str) -> RefusedError:
-    return RefusedError(
-        f"`{'.'.join(path)}` can't be changed in this file.", detail=why, remedy="Change it by hand."
-    )

@@ -66,8 +66,8 @@ def test_a_worktree_shares_the_main_checkouts_directory_and_home_stays_as_spelle
     home.mkdir()
     link = tmp_path / "link"
     link.symlink_to(home)
-    project = Project("0" * 16, Path("/work/main"))
-    ground = Ground(project, Path("/work/tree"), is_main=False, env={"HOME": str(link)})
-    assert memory_directory(ground) == link / ".claude/projects/-work-main/memory"
-    moved = Ground(project, Path("/work/main"), env={"HOME": str(link), "CLAUDE_CONFIG_DIR": "/conf"})
-    assert memory_directory(moved) == Path("/conf/projects/-work-main/memory")
+    project = Project("0" * 16, Path("/srv/main"))
+    ground = Ground(project, Path("/srv/tree"), is_main=False, env={"HOME": str(link)})
+    assert memory_directory(ground) == link / ".claude/projects/-srv-main/memory"
+    moved = Ground(project, Path("/srv/main"), env={"HOME": str(link), "CLAUDE_CONFIG_DIR": "/conf"})
+    assert memory_directory(moved) == Path("/conf/projects/-srv-main/memory")
