@@ -133,17 +133,18 @@ def own_program() -> Path | None:
 def merge(ours: bytes, base: bytes, theirs: bytes, how: Merge) -> Merged | None:
     """Merge three versions of a file; None where only Git's plain merge will do.
 
-    That is where the markers of a version are broken, a side has no block, or Git refuses (binary files).
+    That is where the markers of a version are broken, no side has a block, or Git refuses (binary files).
     """
     try:
         our_block, base_block, their_block = find_block(ours), find_block(base), find_block(theirs)
     except MarkerError:
         return None
-    if our_block is None or their_block is None:
+    if our_block is None and their_block is None:
         return None
+    if our_block is None or their_block is None or base_block is None:
+        body = _body_of_some(ours, base_block, theirs)
+        return _merge_texts(ours, base, theirs, body, how)
     block = _kept_block(ours, our_block, base_block, their_block)
-    if base_block is None:
-        return _merge_first_blocks(ours, base, theirs, block, how)
     versions = (_cut(ours, our_block), _cut(base, base_block), _cut(theirs, their_block))
     place = _placeholder(ours, base, theirs)
     our_text, base_text, their_text = (cut.around(place) for cut in versions)
@@ -201,13 +202,26 @@ def _as_written(item: Item) -> str:
     return "\n\n".join(part for part in (heading, item.text) if part)
 
 
-def _merge_first_blocks(ours: bytes, base: bytes, theirs: bytes, block: bytes, how: Merge) -> Merged | None:
-    """Merge where both sides got their first block: what they were without it, and the block at the end."""
-    merged = merge_file(remove(ours), base, remove(theirs), how)
-    body = block_text(block)
-    return (
-        None if merged is None or body is None else Merged(splice(merged.data, body).data, merged.conflicts)
-    )
+def _body_of_some(ours: bytes, base_block: BlockSpan | None, theirs: bytes) -> str | None:
+    """The block to keep where not all versions have one; None where our side took it away for good.
+
+    That is so unless somebody wrote into theirs: the projection then judges what it is.
+    """
+    our_block, their_block = find_block(ours), find_block(theirs)
+    if our_block is not None and their_block is not None:
+        return block_text(_kept_block(ours, our_block, base_block, their_block))
+    if our_block is not None:
+        return block_text(ours)
+    taken_away = base_block is not None and their_block is not None and hash_valid(their_block.body)
+    return None if taken_away else block_text(theirs)
+
+
+def _merge_texts(ours: bytes, base: bytes, theirs: bytes, body: str | None, how: Merge) -> Merged | None:
+    """Merge what the versions are without their blocks, and put the one to keep at the end."""
+    merged = merge_file(remove(ours), remove(base), remove(theirs), how)
+    if merged is None or body is None:
+        return merged
+    return Merged(splice(merged.data, body).data, merged.conflicts)
 
 
 def _merge_halves(versions: Sequence[_Cut], place: bytes, how: Merge) -> Merged | None:

@@ -45,6 +45,7 @@ def test_a_private_fact_reaches_claude_and_nothing_of_git(shared: Served, names:
     write_fact(root, "open.md", "The open one.")
     shared.until_in(root / "AGENTS.md", "The open one.")
     shared.until_in(root / ".memory/MEMORY.md", TITLE)
+    shared.settle(root)
     assert _in_index(shared.user, root) == []
     assert b".memory/open.md" in shared.user.index_texts(root)
     assert _claude_has_it(shared.user, root)
@@ -67,7 +68,7 @@ def test_unshare_of_a_tracked_fact(shared: Served, names: Iterator[str]) -> None
     user, root = shared.user, shared.project(next(names))
     fact = user.add(root, f"# {TITLE}\n\n{BODY}")
     shared.until_in(root / "AGENTS.md", BODY)
-    user.commit(root)
+    shared.commit(root)
     assert BODY.encode() in user.index_texts(root)
     refused = user.run("unshare", fact["id"], cwd=root, exit_codes=(2, 4))
     assert refused["errors"]
@@ -176,6 +177,7 @@ def test_share_is_a_persons_word_and_brings_it_into_git(shared: Served, names: I
     shared.until_in(root / ".memory/MEMORY.md", TITLE)
     user.run("share", f"{NAME}.md", cwd=root)
     shared.until_in(root / "AGENTS.md", BODY)
+    shared.settle(root)
     assert set(_in_index(user, root)) == set(WORDS)
 
 

@@ -162,6 +162,7 @@ class Served:
         yield
 
         def acted() -> bool:
+            time.sleep(_POLL_S)  # an event that is on its way is in the queue by then
             status = self.status()
             return bool(_project(status, root)["generation"] > before and status["queue"] == 0)
 
@@ -208,13 +209,19 @@ class Served:
         )
 
     def settle(self, root: Path) -> None:
-        """Wait until the service has acted on everything that happened so far: a fact that is added and gone.
+        """Wait until the service has acted on everything that happened so far: a fact is added and removed.
 
-        Its own events come after all earlier ones of that directory.
+        Their events come after all earlier ones of that directory.
         """
-        marker = write_fact(root, f"marker-{time.monotonic_ns()}.md", "Marker.")
+        with self.change(root):
+            marker = write_fact(root, f"marker-{time.monotonic_ns()}.md", "Marker.")
         with self.change(root):
             marker.unlink()
+
+    def commit(self, root: Path, message: str = "More") -> None:
+        """Commit everything, once the service has let Git have what is to be shared."""
+        self.settle(root)
+        self.user.commit(root, message)
 
     def log(self) -> str:
         """The end of what the service logged."""
