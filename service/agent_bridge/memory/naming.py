@@ -21,9 +21,10 @@ _UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff<>\[\]`]")
 _ID_HEAD = re.compile(r"(\d{8})-(\d{4,9})-")
 
 
-def fact_id_for(text: str, number: int, now: datetime) -> str:
-    """The id of a new fact."""
-    return f"{now.astimezone(UTC):%Y%m%d}-{number:04d}-{slug_for(text)}-{text_hash(text)[:4] or '0000'}"
+def fact_id_for(text: str, number: int, now: datetime, *, is_secret: bool = False) -> str:
+    """The id of a new fact; of a text that holds a credential no word is in it."""
+    slug = slug_for("" if is_secret else text)
+    return f"{now.astimezone(UTC):%Y%m%d}-{number:04d}-{slug}-{text_hash(text)[:4] or '0000'}"
 
 
 _FOLDED = str.maketrans(

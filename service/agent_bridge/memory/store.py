@@ -164,6 +164,7 @@ class Store:
         """Add a fact. Raises DuplicateError (names the fact of this text), UsageError, LockTimeoutError."""
         moment = now or datetime.now(UTC)
         text = plain_body(text)
+        is_secret = bool(find_secrets(text))
         named = tuple(dict.fromkeys(tag for tag in (" ".join(tag.split()) for tag in tags) if tag))
 
         def content(fact_id: str) -> bytes:
@@ -174,7 +175,7 @@ class Store:
                 type=type,
                 tags=named,
                 source=source,
-                private=private or bool(find_secrets(text)),
+                private=private or is_secret,
                 pinned=pinned,
                 title=title,
             )
@@ -185,10 +186,12 @@ class Store:
             refuse_duplicate(facts, text)
             self.create()
             number = naming.next_number([*self._entry_names(), *(fact.id for fact in facts)], moment)
-            path = self._create_new(
-                lambda attempt: f"entries/{naming.fact_id_for(text, number + attempt, moment)}.md",
-                lambda name: content(PurePosixPath(name).stem),
-            )
+
+            def path_of(attempt: int) -> str:
+                fact_id = naming.fact_id_for(text, number + attempt, moment, is_secret=is_secret)
+                return f"entries/{fact_id}.md"
+
+            path = self._create_new(path_of, lambda name: content(PurePosixPath(name).stem))
             return self._added(path, facts, private=private)
 
     def adopt(self, data: bytes, name: str, source: str, *, private: bool = False) -> Added:

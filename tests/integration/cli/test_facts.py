@@ -325,3 +325,9 @@ def test_the_threshold_of_similarity_is_a_setting(remembering: Program) -> None:
     strict = remembering("add", "use port 5000", "--json", env={"AGENT_BRIDGE_SIMILARITY": "0.9"})
     assert strict.json["data"]["similar"] == []
     assert remembering("add", "x", env={"AGENT_BRIDGE_SIMILARITY": "much"}).code == 2
+
+
+def test_add_says_that_no_agent_sees_it(remembering: Program) -> None:
+    told = "set up, so no agent sees the change: `agent-bridge init`.\n"
+    assert remembering("add", "The harbour is north").err == f"This project isn't {told}"
+    assert remembering("add", "--scope", "global", "The harbour is north").err == f"No project is {told}"

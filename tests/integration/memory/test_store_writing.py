@@ -324,3 +324,9 @@ def test_what_a_killed_writer_left_is_cleared(tmp_path: Path) -> None:
     store.recover()
     assert not left.exists()
     assert [one.id for one in store.scan().facts] == [fact.id]
+
+
+def test_no_name_of_a_fact_holds_its_secret(store: Store) -> None:
+    fact = store.add(f"The token is {TOKEN}", now=NOW).fact
+    assert TOKEN.casefold()[:10].replace("_", "-") not in fact.path.casefold()
+    assert fact.id.startswith("20260304-0001-memory-")

@@ -25,6 +25,10 @@ def test_slugs_fold_accents(text: str, slug: str) -> None:
     assert slug_for(text) == slug
 
 
+def test_no_word_of_a_secret_text_is_in_its_name() -> None:
+    assert fact_id_for("token hunter", 3, NOW, is_secret=True).startswith("20260304-0003-memory-")
+
+
 def test_ids_differ_between_branches() -> None:
     one, other = fact_id_for("Use port 5000", 3, NOW), fact_id_for("Use port 5001", 3, NOW)
     assert one.startswith("20260304-0003-use-port-5000-")
