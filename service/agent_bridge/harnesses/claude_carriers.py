@@ -52,7 +52,7 @@ def choose(site: Site) -> Choice:
     """The carrier of a project's facts."""
     off = claude_settings.instructions_switched_off(site)
     if off is not None:
-        text = f"Claude Code reads no instruction files here, by {off.where}: it gets no bodies of facts."
+        text = f"Claude Code reads no instruction files here, by {off.where}: it gets no texts of facts."
         return Choice(None, (Notice("warning", "claude-instructions-off", text, off.path),))
     choice = _by_agents_md(site) or _by_own_file(site)
     names = [name for name in (agents_md.NAME, *OWN_FILES) if site.file(name).readable]
@@ -127,7 +127,7 @@ def _exceptions(site: Site, way: str) -> tuple[Notice, ...]:
     if way is _IMPORTED:
         text = (
             "Claude Code gets AGENTS.md by an import, which it follows only in sessions started in the "
-            "project's root: one started in a sub-directory gets no bodies of facts."
+            "project's root: one started in a sub-directory gets the titles of facts, not their texts."
         )
         return (Notice("info", "claude-import-below-root", text, site.checkout / MAIN),)
     if way is not _NATIVE:
@@ -139,7 +139,7 @@ def _exceptions(site: Site, way: str) -> tuple[Notice, ...]:
             "info",
             "claude-nested",
             f"{name} hides AGENTS.md from Claude Code in sessions started in its directory: "
-            "they get no bodies of facts.",
+            "they get the titles of facts, not their texts.",
             site.checkout / name,
         )
         for name in hiding[:20]
@@ -178,7 +178,7 @@ def _last_resort(site: Site, notices: tuple[Notice, ...]) -> Choice:
     free = local.kind is FileKind.ABSENT and not claude_settings.excluded(site, local.path)
     if free and (hidden or claude_settings.instructions(site) is Instructions.CLAUDE_ONLY):
         return Choice(_carrier(local, Scope.PROJECT, "AGENTS.md is hidden already", local=True), notices)
-    text = "There is no file by which Claude Code could get bodies of facts without hiding others."
+    text = "There is no file by which Claude Code could get the texts of facts without hiding others."
     return Choice(None, (*notices, Notice("warning", "claude-no-carrier", text, site.checkout)))
 
 

@@ -199,7 +199,7 @@ class ClaudeCode(Harness):
         off = claude_settings.memory_switched_off(site)
         if off is not None:
             text = (
-                f"Claude Code's memory is switched off by {off.where}. That is respected: it gets the bodies "
+                f"Claude Code's memory is switched off by {off.where}. That is respected: it gets the texts "
                 "of facts, but it adds none by itself."
             )
             return [Notice("info", "claude-memory-off", text, off.path)]
