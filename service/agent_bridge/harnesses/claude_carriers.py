@@ -92,7 +92,7 @@ def _by_agents_md(site: Site) -> Choice | None:
     """AGENTS.md, where Claude reads it and a block may stand there."""
     shared = site.file(agents_md.NAME)
     way = _way_to_agents_md(site, shared)
-    if way is None:
+    if way is None or _would_publish(site, shared):
         return None
     usable = not agents_md.why_unusable(shared)
     if not usable or agents_md.would_hide(site) or agents_md.budget(site, shared) < LEAST_BUDGET:
@@ -150,7 +150,7 @@ def _by_own_file(site: Site) -> Choice:
     """A file that only Claude reads: CLAUDE.md where it is the user's plain one, else a rules file."""
     main = site.file(MAIN)
     notices: list[Notice] = []
-    if main.readable and not claude_settings.excluded(site, main.path):
+    if main.readable and not claude_settings.excluded(site, main.path) and not _would_publish(site, main):
         if main.inside:
             return Choice(_carrier(main, Scope.PROJECT, "the project's CLAUDE.md"))
         text = f"CLAUDE.md is {main.real}, outside of the repository: nothing is written there."
@@ -171,7 +171,8 @@ def _last_resort(site: Site, notices: tuple[Notice, ...]) -> Choice:
     """Where rules can't be used: one of the other files, none of which may hide AGENTS.md anew."""
     for name in (IN_FOLDER, LOCAL):
         file = site.file(name)
-        if file.readable and file.inside and not claude_settings.excluded(site, file.path):
+        usable = file.readable and file.inside and not claude_settings.excluded(site, file.path)
+        if usable and not _would_publish(site, file):
             return Choice(_carrier(file, Scope.PROJECT, f"the project's {name}"), notices)
     hidden = bool([file for file in _own_files(site) if file.readable]) or bool(_own_files_above(site))
     local = site.file(LOCAL)
@@ -201,6 +202,11 @@ def _rules_problem(site: Site) -> str:
     if rules.kind is FileKind.SYMLINK:
         return "it is a symlink"
     return agents_md.why_unusable(rules) if rules.kind is not FileKind.ABSENT else ""
+
+
+def _would_publish(site: Site, file: InstructionFile) -> bool:
+    """Whether Git tracks a file while the whole store is to stay out of Git."""
+    return site.project is not None and site.project.mode == "local" and file.tracked
 
 
 def _own_files(site: Site) -> list[InstructionFile]:

@@ -74,17 +74,17 @@ def keep_candidate(
 
 def load_candidates(state: Path) -> list[Candidate]:
     """All candidates of a project, oldest first; files that can't be read as one are shown as plain text."""
-    directory = candidates_directory(state)
-    if not directory.is_dir():
-        return []
-    found = [_parse(path) for path in sorted(directory.glob("*.md"))]
+    found = [_parse(path) for path in _files(state)]
     return sorted(found, key=lambda candidate: (candidate.found_at, candidate.id))
 
 
 def count_candidates(state: Path) -> int:
     """How many wait."""
-    directory = candidates_directory(state)
-    return sum(1 for _ in directory.glob("*.md")) if directory.is_dir() else 0
+    return len(_files(state))
+
+
+def _files(state: Path) -> list[Path]:
+    return sorted(path for path in candidates_directory(state).glob("*.md") if path.is_file())
 
 
 def _parse(path: Path) -> Candidate:

@@ -292,6 +292,17 @@ def test_settings_behind_a_link_that_leads_out_are_not_written(make: Make) -> No
     assert [notice.code for notice in CLAUDE.notices(site)] == ["claude-local-settings"]
 
 
+@pytest.mark.parametrize("tracked", [True, False])
+@pytest.mark.parametrize("name", ["CLAUDE.md", "AGENTS.md"])
+def test_a_store_out_of_git_uses_no_file_of_gits(make: Make, name: str, tracked: bool) -> None:
+    root = make({name: "x"}).checkout
+    if tracked:
+        subprocess.run(["git", "-C", str(root), "add", name], check=True)
+    site = observe_site(Project(id_for(root), root, mode="local"), root)
+    (carrier,) = CLAUDE.carriers(site, Scope.PROJECT)
+    assert carrier.path == root / (RULES if tracked else name)
+
+
 def memory_place(site: Site) -> Path:
     place = CLAUDE.memory_location(site)
     assert place is not None

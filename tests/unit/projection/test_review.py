@@ -24,6 +24,12 @@ def test_the_same_text_is_one_candidate(tmp_path: Path) -> None:
     assert review.count_candidates(tmp_path) == 1
 
 
+def test_what_is_no_file_is_no_candidate(tmp_path: Path) -> None:
+    (review.candidates_directory(tmp_path) / "x.md").mkdir(parents=True)
+    assert review.load_candidates(tmp_path) == []
+    assert review.count_candidates(tmp_path) == 0
+
+
 def test_nothing_is_no_candidate(tmp_path: Path) -> None:
     assert not review.keep_candidate(tmp_path, " \n", origin="x", why="y", now=NOW)
     assert review.load_candidates(tmp_path) == []
