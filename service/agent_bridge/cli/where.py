@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agent_bridge import paths, projects
-from agent_bridge.config import Settings, load_settings
 from agent_bridge.errors import NotFoundError, RefusedError, UsageError
 from agent_bridge.memory.fact import Fact
 from agent_bridge.memory.store import Store
+
+if TYPE_CHECKING:
+    from agent_bridge.config import Settings
 
 
 class ScopeName(StrEnum):
@@ -102,6 +104,8 @@ def writable(scope: ScopeName | None, directory: Path | None) -> Place:
 
     Raises RefusedError where the project has no store: nothing appears in a repository unasked.
     """
+    from agent_bridge.config import load_settings  # late: it takes 0.1 s, and reading needs no settings
+
     settings = load_settings()
     if scope is ScopeName.global_:
         place = global_place(settings)

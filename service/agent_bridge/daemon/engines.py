@@ -49,6 +49,7 @@ class _Bound:
     def __init__(self, engine: projection.Engine, project: Project | None) -> None:
         self._engine = engine
         self._project = project
+        self._placed: tuple[Survey, tuple[Place, ...]] | None = None
 
     def reconcile(self, hint: frozenset[Path] = frozenset()) -> Report:
         return self._engine.reconcile(hint)
@@ -63,11 +64,15 @@ class _Bound:
         checkouts = seen.checkouts.values() if seen is not None else ()
         return next((doing for checkout in checkouts if (doing := git.activity(checkout))), None)
 
-    def places(self) -> Iterator[Place]:
+    def places(self) -> Iterable[Place]:
         if self._project is not None and is_gone(self._project.root):
-            yield Place(self._project.root)
-            return
+            return (Place(self._project.root),)
         survey = self._engine.survey()
+        if self._placed is None or self._placed[0] is not survey:
+            self._placed = survey, tuple(self._places_of(survey))
+        return self._placed[1]
+
+    def _places_of(self, survey: Survey) -> Iterator[Place]:
         yield from _harness_places(survey)
         if self._project is None:
             yield Place(paths.global_store(), Interest.EVERYTHING, tree=True)

@@ -134,17 +134,17 @@ class Engine:
         # A look from just before the first pass, to know what to watch, serves that pass too.
         first, self._began = not self._began, True
         started = time.monotonic()
+        if not hint and self._rest is not None and self._is_still(self._rest):
+            self._generation += 1
+            return replace(
+                self._rest.report,
+                generation=self._generation,
+                wrote=(),
+                duration_ms=(time.monotonic() - started) * 1000,
+                projected_ms=0.0,
+            )
         with files.locked(self.lock, timeout=self._settings.lock_timeout_s, purpose="projection"):
             self._presence.check()
-            if not hint and self._rest is not None and self._is_still(self._rest):
-                self._generation += 1
-                return replace(
-                    self._rest.report,
-                    generation=self._generation,
-                    wrote=(),
-                    duration_ms=(time.monotonic() - started) * 1000,
-                    projected_ms=0.0,
-                )
             self._rest = None
             inside = frozenset(path for path in hint if path.is_relative_to(self.store.root))
             survey = self._looked(fresh=not first and (not hint or inside != hint))
