@@ -133,13 +133,13 @@ def own_program() -> Path | None:
 def merge(ours: bytes, base: bytes, theirs: bytes, how: Merge) -> Merged | None:
     """Merge three versions of a file; None where only Git's plain merge will do.
 
-    That is where the markers of a version are broken, no side has a block, or Git refuses (binary files).
+    That is where the markers of a version are broken, no version has a block, or Git refuses (binary files).
     """
     try:
         our_block, base_block, their_block = find_block(ours), find_block(base), find_block(theirs)
     except MarkerError:
         return None
-    if our_block is None and their_block is None:
+    if our_block is None and base_block is None and their_block is None:
         return None
     if our_block is None or their_block is None or base_block is None:
         body = _body_of_some(ours, base_block, theirs)

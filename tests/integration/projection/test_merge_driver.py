@@ -136,6 +136,32 @@ class TestWithTheProgram:
         assert len(list((repo / ".memory" / "entries").iterdir())) == 2
         assert run(repo, "status", "--porcelain") == ""
 
+    @pytest.mark.parametrize(
+        ("ours", "theirs", "left"),
+        [
+            pytest.param((), (BASE, THEIRS), (), id="ours deleted the last fact"),
+            pytest.param((BASE, OURS), (), (BASE, OURS), id="theirs deleted the last fact"),
+            pytest.param((), (), (), id="both did"),
+        ],
+    )
+    def test_a_side_that_took_its_block_away(
+        self, repo: Path, ours: tuple[Fact, ...], theirs: tuple[Fact, ...], left: tuple[Fact, ...]
+    ) -> None:
+        def version(text: bytes, facts: tuple[Fact, ...]) -> bytes:
+            return with_block(text, *facts) if facts else text
+
+        two_branches(
+            repo, version(USER.replace(b"one", b"ONE"), ours), version(USER.replace(b"six", b"SIX"), theirs)
+        )
+        run(repo, "merge", "-q", "side")
+        assert (repo / "AGENTS.md").read_bytes() == version(BOTH_EDITS, left)
+
+    def test_what_somebody_wrote_into_a_block_that_we_took_away(self, repo: Path) -> None:
+        theirs = with_block(USER, BASE).replace(b"### ", b"Call Ann first.\n\n### ", 1)
+        two_branches(repo, USER, theirs)
+        run(repo, "merge", "-q", "side")
+        assert (repo / "AGENTS.md").read_bytes() == theirs
+
     def test_rebase(self, repo: Path) -> None:
         two_branches(repo, OUR_FILE, THEIR_FILE)
         run(repo, "rebase", "-q", "side")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -251,6 +252,18 @@ def test_all_projects_at_once(user: User, roots: tuple[Path, Path]) -> None:
     user.run("eject", "--all", "--yes", cwd=user.home)
     assert _difference(before, _theirs(user)) == set()
     assert user.run("status", cwd=user.home, exit_codes=(3,))["data"]["projects"] == []
+
+
+def test_a_project_whose_directory_is_gone_can_be_left(user: User, roots: tuple[Path, Path]) -> None:
+    one, two = roots
+    before = _theirs(user)
+    user.init(one)
+    user.init(two)
+    shutil.rmtree(two)
+    user.run("eject", "--all", "--yes", cwd=user.home)
+    left = _difference(before, _theirs(user))
+    assert not [name for name in left if name != "b" and not name.startswith("b/")]
+    assert not two.exists()
 
 
 def test_purge_removes_our_own_state_and_no_memory(user: User, roots: tuple[Path, Path]) -> None:
