@@ -29,26 +29,26 @@ class Notifier:
         self._send(f"STATUS={text}")
 
     def watchdog(self) -> None:
-        """The main loop has come round."""
-        self._send("WATCHDOG=1")
+        """The main loop has come round. Not waited for: a manager that is busy must not hold the loop up."""
+        self._send("WATCHDOG=1", patience=0.0)
 
     def extend_start(self, seconds: float) -> None:
         """Starting takes longer: give it so many seconds from now on."""
-        self._send(f"EXTEND_TIMEOUT_USEC={int(seconds * 1_000_000)}")
+        self._send(f"EXTEND_TIMEOUT_USEC={int(seconds * 1_000_000)}", patience=0.0)
 
     def stopping(self) -> None:
         """The service is about to end."""
         self._send("STOPPING=1")
 
-    def _send(self, text: str) -> None:
+    def _send(self, text: str, *, patience: float = 1.0) -> None:
         if not self._address:
             return
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
-            sender.settimeout(1.0)
+            sender.settimeout(patience)
             try:
                 sender.sendto(text.encode(), self._address)
             except OSError:
-                # The manager is being restarted or gone; the service goes on without it.
+                # The manager is being restarted, busy or gone; the service goes on without it.
                 return
 
 
