@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent_bridge import files, git, paths
-from agent_bridge.errors import RefusedError
+from agent_bridge.errors import AgentBridgeError, RefusedError
 from agent_bridge.harnesses.base import FileKind, Ground, Harness, InstructionFile, NestedFile, Site
 from agent_bridge.projects import Project
 
@@ -58,9 +58,22 @@ def observe_site(
 
 
 def observe_user(env: Mapping[str, str], *, harnesses: Iterable[Harness] | None = None) -> Site:
-    """Look at the user's own places alone, for scope `global`. The home stands for the checkout."""
+    """Look at the user's own places alone, for scope `global`. The home stands for the checkout.
+
+    A file counts as tracked where Git holds it, or would take it: homes are kept in repositories too.
+    """
     ground = Ground(project=None, checkout=paths.home(env), env=dict(env), is_git=False)
-    return _observe(ground, None, _known(harnesses))
+    site = _observe(ground, None, _known(harnesses))
+    homes = (paths.claude_home(env), paths.codex_home(env))
+    places: dict[Path, set[Path]] = {}
+    for file in site.files.values():
+        if file.path.suffix == ".md" and file.path.parent in homes:
+            places.setdefault(file.real.parent, set()).add(file.real)
+    held = {path for place, reals in places.items() for path in _held_by_git(place, reals)}
+    files_seen = {
+        name: replace(file, tracked=True) if file.real in held else file for name, file in site.files.items()
+    }
+    return replace(site, files=files_seen)
 
 
 def recorded_environment(project: Project) -> dict[str, str]:
@@ -182,6 +195,16 @@ def _with_tracking(
         spelled: replace(file, tracked=file.path in known or file.real in known)
         for spelled, file in found.items()
     }
+
+
+def _held_by_git(place: Path, reals: set[Path]) -> set[Path]:
+    """Those of some files in one directory that Git tracks or would add. A repository that can't be asked
+    holds all."""
+    try:
+        checkout = git.find_checkout(place)
+        return set() if checkout is None else reals - git.ignored(checkout, reals)
+    except AgentBridgeError:
+        return reals
 
 
 def _nested(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_bridge.harnesses.base import FileKind, Site
-from agent_bridge.harnesses.observe import look, observe_site, recorded_environment
+from agent_bridge.harnesses.observe import look, observe_site, observe_user, recorded_environment
 from agent_bridge.projects import Project, id_for
 
 Make = Callable[[Mapping[str, str]], Site]
@@ -101,3 +101,24 @@ def test_what_init_recorded_decides_not_the_shell(monkeypatch: pytest.MonkeyPatc
     assert env["CLAUDE_CONFIG_DIR"] == "/recorded"
     assert env["HOME"] == str(sealed_home)
     assert "CODEX_HOME" not in env
+
+
+@pytest.mark.parametrize("repository", ["", ".claude"])
+def test_a_home_in_git_is_seen(sealed_home: Path, repository: str) -> None:
+    (sealed_home / ".claude").mkdir()
+    (sealed_home / ".codex").mkdir()
+    subprocess.run(["git", "init", "-q", str(sealed_home / repository)], check=True)
+    env = {"HOME": str(sealed_home)}
+    claude, codex = sealed_home / ".claude/CLAUDE.md", sealed_home / ".codex/AGENTS.md"
+    site = observe_user(env)
+    assert (site.file(claude).tracked, site.file(codex).tracked) == (True, repository == "")
+    (sealed_home / repository / ".gitignore").write_text("CLAUDE.md\n")
+    claude.write_text("x")
+    assert not observe_user(env).file(claude).tracked
+    subprocess.run(["git", "-C", str(sealed_home / repository), "add", "-f", str(claude)], check=True)
+    assert observe_user(env).file(claude).tracked
+
+
+def test_a_home_out_of_git_is_seen(sealed_home: Path) -> None:
+    (sealed_home / ".codex").mkdir()
+    assert not any(file.tracked for file in observe_user({"HOME": str(sealed_home)}).files.values())
