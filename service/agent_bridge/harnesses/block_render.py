@@ -104,12 +104,13 @@ def render_block(
     room = budget - _frame(scope, extra)
     kept, dropped = shown, list[_Part]()
     chosen, rest = items, list[_Part]()
-    if sum(_cost(part, extra) for part in (*shown, *items)) > room:
+    first, then = _costs(shown, extra), _costs(items, extra)
+    if sum(first) + sum(then) > room:
         worst = room - _cost(_notice(shown, len(items), hint), extra)
-        kept, dropped = _fitting(shown, worst, extra)
+        kept, dropped = _fitting(shown, first, worst)
         room -= _cost(_notice(dropped, len(items), hint), extra)
-        room -= sum(_cost(part, extra) for part in kept)
-        chosen, rest = _fitting(items, room, extra)
+        room -= sum(_costs(kept, extra))
+        chosen, rest = _fitting(items, then, room)
 
     texts = [HEADINGS[scope], *(part.text for part in kept), *(part.text for part in chosen)]
     if dropped or rest:
@@ -192,10 +193,9 @@ def _notice(documents: Sequence[_Part], facts: int, hint: str) -> _Part:
     return _part("", f"{NOTICE_PREFIX} {' and '.join(told)}, for lack of space. {hint}".rstrip())
 
 
-def _fitting(parts: Sequence[_Part], room: int, extra: int) -> tuple[list[_Part], list[_Part]]:
+def _fitting(parts: Sequence[_Part], costs: Sequence[int], room: int) -> tuple[list[_Part], list[_Part]]:
     kept: list[_Part] = []
     dropped: list[_Part] = []
-    costs = [_cost(part, extra) for part in parts]
     least = min(costs, default=0)
     for at, (part, cost) in enumerate(zip(parts, costs, strict=True)):
         if room < least:
@@ -216,6 +216,10 @@ def _part(name: str, text: str) -> _Part:
 def _cost(part: _Part, extra: int) -> int:
     """Bytes of a part as written, with the empty line before it."""
     return part.size + 2 + extra * (part.lines + 2)
+
+
+def _costs(parts: Sequence[_Part], extra: int) -> list[int]:
+    return [_cost(part, extra) for part in parts]
 
 
 def _frame(scope: Scope, extra: int) -> int:
