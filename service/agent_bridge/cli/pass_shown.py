@@ -69,17 +69,30 @@ def is_undone(report: Report) -> bool:
     return bool(report.waiting) or bool(_refused(report))
 
 
+def hindrances(report: Report) -> tuple[Message, ...]:
+    """Why a change hasn't reached every file, after a pass."""
+    messages = [warning(f"{report.waiting}; it is done when Git is through")] if report.waiting else []
+    messages += [_told(notice) for notice in report.notices if notice.code in _REFUSALS]
+    return (*messages, *_no_room(report))
+
+
 def report_messages(report: Report) -> tuple[Message, ...]:
     """What a person should know after a pass."""
     messages = [warning(f"{report.waiting}; it is done when Git is through")] if report.waiting else []
     messages += [warning(f"{one.path}: {one.reason}. {one.remedy}") for one in report.problems]
     messages += [_told(notice) for notice in report.notices]
-    for path, ids in report.left_out.items():
-        some = ", ".join(ids[:5]) + (", …" if len(ids) > 5 else "")
-        messages.append(warning(f"{path} has no room for {counted(len(ids), 'fact')}: {some}"))
+    messages += _no_room(report)
     if report.candidates:
         messages.append(info(f"{counted(report.candidates, 'text')} to look at: `agent-bridge review`"))
     return tuple(messages)
+
+
+def _no_room(report: Report) -> list[Message]:
+    messages = []
+    for path, ids in report.left_out.items():
+        some = ", ".join(ids[:5]) + (", …" if len(ids) > 5 else "")
+        messages.append(warning(f"{path} has no room for {counted(len(ids), 'fact')}: {some}"))
+    return messages
 
 
 def _state(target: Target, report: Report) -> str:

@@ -254,3 +254,12 @@ def test_a_local_memory_becomes_shared_with_nobody(repository: Program) -> None:
     repository("init", "--yes", "--local")
     repository("add", "The harbour is north")
     assert repository("plan", "--json").json["data"]["becomes_shared"] == []
+
+
+def test_a_command_tells_only_what_keeps_its_change_from_the_agents(set_up: Program) -> None:
+    (set_up.cwd / ".memory" / "odd.md").write_bytes(b"\xff\xfeodd")
+    assert "odd.md" in set_up("sync").err
+    assert set_up("add", "The harbour is north").err == ""
+    agents = set_up.cwd / "AGENTS.md"
+    agents.write_text(agents.read_text().replace("<!-- agent-bridge:memory:end -->\n", ""))
+    assert "marker" in set_up("add", "The airport is south").err
