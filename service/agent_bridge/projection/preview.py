@@ -17,7 +17,7 @@ from agent_bridge import files, git, paths
 from agent_bridge.config import Settings
 from agent_bridge.errors import AgentBridgeError
 from agent_bridge.harnesses import all_harnesses, config_edit
-from agent_bridge.harnesses.base import KeyEdit, Notice
+from agent_bridge.harnesses.base import KeyEdit, Notice, Scope
 from agent_bridge.memory.fact import Fact, FactProblem, new_fact_bytes, parse_fact
 from agent_bridge.memory.snapshot import Snapshot
 from agent_bridge.memory.store import Store
@@ -146,8 +146,11 @@ def _adopted_facts(survey: Survey) -> tuple[list[Fact], list[Step]]:
         steps.append(Step("link", link.path, text))
     for adoption in survey.adoptions:
         found = _facts_in(adoption.directory)
-        facts += found
-        steps.append(Step("adopt", adoption.directory, f"{len(found)} memories are adopted; {adoption.why}"))
+        where = "for all projects" if adoption.scope is Scope.GLOBAL else "for this project"
+        text = f"{len(found)} memories in it are adopted {where}; {adoption.why}"
+        steps.append(Step("adopt", adoption.directory, text))
+        if adoption.scope is Scope.PROJECT:
+            facts += found
     return facts, steps
 
 

@@ -207,3 +207,15 @@ def test_an_engine_that_missed_the_eject_writes_nothing_back(
     with pytest.raises(EjectedError):
         engine.reconcile(frozenset({repository / ".memory/entries"}))
     assert (repository / "AGENTS.md").read_bytes() == AGENTS
+
+
+def test_the_preview_shares_no_memory_that_is_for_all_projects(
+    repository: Path, sealed_home: Path, settings: Settings
+) -> None:
+    (sealed_home / "mine").mkdir()
+    (sealed_home / "mine/a.md").write_text("Answer in short sentences.\n")
+    (sealed_home / ".claude/settings.json").write_text(json.dumps({"autoMemoryDirectory": "~/mine"}))
+    found = preview.preview_project(setup.describe(repository), settings)
+    assert found.becomes_shared == ()
+    (adopting,) = [step for step in found.steps if step.what == "adopt"]
+    assert "for all projects" in adopting.text
