@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from agent_bridge import paths
-from agent_bridge.errors import NotFoundError
+from agent_bridge.errors import NotFoundError, RefusedError
 from agent_bridge.projects import Project, load_projects
 
 
@@ -32,7 +32,7 @@ class Presence:
         self._listed = False
 
     def check(self) -> None:
-        """Raise EjectedError or GoneError where nothing may be written."""
+        """Raise EjectedError, GoneError or RefusedError where nothing may be written."""
         if not self._is_listed():
             raise EjectedError(
                 "This project isn't set up any more" if self._project else "No project is set up any more",
@@ -46,6 +46,8 @@ class Presence:
                 remedy="Nothing is written until it is back: mount its disk, or move it back. "
                 "If it is gone for good, `agent-bridge eject --all` takes it out, with all others.",
             )
+        if self._project is not None:
+            check_store(self._project.store)
 
     def _is_listed(self) -> bool:
         try:
@@ -59,6 +61,21 @@ class Presence:
             self._listed = bool(known) if project is None else any(one.id == project.id for one in known)
             self._stamp = stamp
         return self._listed
+
+
+def check_store(store: Path) -> None:
+    """Raise RefusedError for a project's store that is a symlink.
+
+    A repository can bring one along: what it leads to would be published as this project's facts, and the
+    rules that keep private facts out of Git name the store's own path.
+    """
+    if store.is_symlink():
+        raise RefusedError(
+            "The project's memory is a symlink",
+            path=store,
+            detail=f"It leads to {store.readlink()}. Nothing is read or written there.",
+            remedy="Put a directory in its place.",
+        )
 
 
 def is_gone(root: Path) -> bool:
