@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,8 @@ import pytest
 
 from agent_bridge import paths
 from agent_bridge.daemon import client
+from agent_bridge.harnesses.claude_places import slug
+from agent_bridge.projects import load_projects
 from system.home import (
     AGENTS,
     CLAUDE,
@@ -25,6 +28,7 @@ from system.home import (
     leftovers,
     of,
     save,
+    tree,
     until,
     until_quiet,
     until_said,
@@ -248,3 +252,103 @@ def test_there_are_never_two_writers(bridge: Bridge) -> None:
     assert (root / "CLAUDE.md").read_bytes() == CLAUDE
     assert service.end() == 0
     assert leftovers(bridge.top) == []
+
+
+# --- commands that die halfway
+
+OURS = (".local", ".cache")
+SAMPLES = int(os.environ.get("KILL_SAMPLES", "6"))
+"""Steps of a command at which it is killed; there are some two hundred."""
+
+
+@dataclass
+class Halfway:
+    """A project whose agents have memories already, to be set up and taken out again and again."""
+
+    bridge: Bridge
+    mortal: Mortal
+    root: Path
+    pristine: Path
+
+    def again(self) -> None:
+        """Everything as it was in the beginning."""
+        shutil.rmtree(self.bridge.home)
+        shutil.copytree(self.pristine, self.bridge.home, symlinks=True)
+
+    def init(self, **how: int) -> dict[str, int]:
+        return self.mortal.run("init", "--yes", cwd=self.root, **how)
+
+    def eject(self, **how: int) -> dict[str, int]:
+        return self.mortal.run("eject", "--yes", cwd=self.root, **how)
+
+    def seen(self, *without: str) -> dict[str, tuple[str, int, bytes]]:
+        """Everything of the user's; our own state holds times and random names."""
+        return tree(self.bridge.home, *OURS, *without)
+
+
+@pytest.fixture
+def halfway(bridge: Bridge, mortal: Mortal) -> Halfway:
+    root = bridge.repository()
+    memories = bridge.home / ".claude/projects" / slug(str(root)) / "memory"
+    memories.mkdir(parents=True)
+    (memories / "MEMORY.md").write_text("- [Build](build.md) — how to build\n")
+    (memories / "build.md").write_text("---\nname: build\ndescription: how to build\n---\n\nRun make.\n")
+    (bridge.home / ".claude/settings.json").write_text('{"model": "opus"}\n')
+    (bridge.home / ".codex/config.toml").write_text("# mine\n[features]\nmemories = true\n")
+    pristine = bridge.top / "pristine"
+    shutil.copytree(bridge.home, pristine, symlinks=True)
+    return Halfway(bridge, mortal, root, pristine)
+
+
+def some_steps(steps: int) -> list[int]:
+    """Some of the steps from 1 to `steps`, others in each run; pytest shows them where a test fails."""
+    chosen = sorted(random.sample(range(1, steps + 1), min(SAMPLES, steps)))
+    print("killed before steps", chosen, "of", steps)
+    return chosen
+
+
+def test_a_killed_init_is_completed_by_the_next_and_undone_exactly(halfway: Halfway) -> None:
+    before = halfway.seen("project/.memory")
+    whole = halfway.init()
+    assert whole["code"] == 0
+    wanted = halfway.seen()
+    wrong: dict[int, list[str]] = {}
+    for step in some_steps(whole["steps"]):
+        halfway.again()
+        assert halfway.init(die_at=step)["code"] == -signal.SIGKILL
+        assert halfway.init()["code"] == 0
+        found = differences(wanted, halfway.seen()) + leftovers(halfway.bridge.home)
+        assert halfway.eject()["code"] == 0
+        left = differences(before, halfway.seen("project/.memory")) + leftovers(halfway.bridge.home)
+        if found or left:
+            wrong[step] = [*found, "after eject:", *left]
+    assert wrong == {}
+
+
+def test_a_killed_eject_is_completed_by_the_next(halfway: Halfway) -> None:
+    before = halfway.seen("project/.memory")
+    assert halfway.init()["code"] == 0
+    shutil.rmtree(halfway.pristine)
+    shutil.copytree(halfway.bridge.home, halfway.pristine, symlinks=True)
+    whole = halfway.eject()
+    assert whole["code"] == 0
+    assert differences(before, halfway.seen("project/.memory")) == []
+    wrong: dict[int, list[str]] = {}
+    for step in some_steps(whole["steps"]):
+        halfway.again()
+        assert halfway.eject(die_at=step)["code"] == -signal.SIGKILL
+        # Killed when all was done, it is no project any more; that is what the next one says.
+        ejected = not load_projects()
+        assert (halfway.eject()["code"] != 0) == ejected
+        left = differences(before, halfway.seen("project/.memory")) + leftovers(halfway.bridge.home)
+        if left:
+            wrong[step] = left
+    assert wrong == {}
+
+
+Tree = dict[str, tuple[str, int, bytes]]
+
+
+def differences(wanted: Tree, found: Tree) -> list[str]:
+    """Names that came, went or hold something else."""
+    return sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))

@@ -18,7 +18,7 @@ from agent_bridge.memory.store import Store
 from agent_bridge.projection import adopt, apply, housekeeping, merge_driver, native_import, undo
 from agent_bridge.projection.engine import Engine, Report, global_engine
 from agent_bridge.projection.ledger import Kind, Ledger
-from agent_bridge.projection.presence import is_gone
+from agent_bridge.projection.presence import check_store, is_gone
 from agent_bridge.projection.survey import Survey, survey_project, survey_user
 from agent_bridge.projects import Mode, Project, Worktrees
 
@@ -59,6 +59,7 @@ def describe(
 ) -> Project:
     """The project that `init` in `cwd` would set up, or the one that is; nothing is written."""
     root = projects.locate(cwd)
+    check_store(root / projects.STORE_NAME)
     known = next((project for project in projects.load_projects() if project.root == root), None)
     environment = projects.captured_environment(env)
     if known is not None:
@@ -132,17 +133,21 @@ def eject(project: Project, settings: Settings, *, purge: bool = False) -> Eject
     user = global_engine(settings)
     if user.ledger.entries() and {one.id for one in projects.load_projects()} <= {project.id}:
         user.reconcile()
-    with files.locked(engine.lock, timeout=settings.lock_timeout_s, purpose="eject"):
+    timeout = settings.lock_timeout_s
+    with (
+        files.locked(user.lock, timeout=timeout, purpose="eject"),
+        files.locked(engine.lock, timeout=timeout, purpose="eject"),
+    ):
         _guard_private(project, engine)
         done.undone += undo_all(engine.ledger, engine.store)
+        if {one.id for one in projects.load_projects()} <= {project.id} and not done.refused:
+            done.undone += undo_all(user.ledger, user.store)
+        # Last: what was killed before this is still a project, which can be ejected again.
         if not done.refused:
             projects.remove_project(project.id)
     if purge and not done.refused:
         shutil.rmtree(project.state, ignore_errors=True)
-    if not projects.load_projects():
-        with files.locked(user.lock, timeout=settings.lock_timeout_s, purpose="eject"):
-            done.undone += undo_all(user.ledger, user.store)
-        if purge and not done.refused:
+        if not projects.load_projects():
             _purge_user()
     return done
 
