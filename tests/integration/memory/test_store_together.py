@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -71,8 +72,9 @@ def test_of_two_processes_with_the_same_200_texts_each_text_is_added_once(tmp_pa
     assert len(list((root / "entries").glob("*.md"))) == 200
 
 
-def test_eight_writers_straight_into_the_directory(tmp_path: Path) -> None:
-    root = tmp_path / ".memory"
+def test_eight_writers_straight_into_the_directory(sealed_home: Path, tmp_path: Path) -> None:
+    project = sealed_home / "project"
+    root = project / ".memory"
     (root / "entries").mkdir(parents=True)
     store = Store(root, state=tmp_path / "state")
 
@@ -87,6 +89,9 @@ def test_eight_writers_straight_into_the_directory(tmp_path: Path) -> None:
         for job in jobs:
             job.result()
     assert len(store.scan().facts) == 800
+    command = [sys.executable, "-m", "agent_bridge.cli.entry", "list", "--json", "--project", str(project)]
+    listed = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    assert len({fact["id"] for fact in listed["data"]["facts"]}) == 800
 
 
 def test_one_text_by_many_threads(tmp_path: Path) -> None:
