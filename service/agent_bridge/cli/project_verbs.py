@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -154,7 +155,7 @@ def eject(
 ) -> Result:
     """Undo what `init` and the service changed here; facts stay."""
     settings = load_settings()
-    leaving = projects.load_projects() if every else [setup.listed(start_directory(project))]
+    leaving = projects.load_projects() if every else [_leaving(project)]
     changed = [entry.path for one in leaving for entry in Ledger(one.state).entries()]
     roots = ", ".join(str(one.root) for one in leaving)
     if not leaving:
@@ -230,6 +231,16 @@ def review_candidates(*, project: ProjectOption = None) -> Result:
         view=("\n\n".join(blocks),) if blocks else (),
         messages=(info(_REVIEWED if found else "Nothing waits for review."),),
     )
+
+
+def _leaving(directory: Path | None) -> Project:
+    """The project to take out; its directory may be gone."""
+    if directory is not None and not directory.exists():
+        root = Path(os.path.abspath(directory.expanduser()))  # noqa: PTH100 - there is nothing to resolve
+        known = [one for one in projects.load_projects() if one.root == root]
+        if known:
+            return known[0]
+    return setup.listed(start_directory(directory))
 
 
 def _describe(directory: Path | None, settings: Settings, *, local: bool) -> Project:

@@ -63,7 +63,7 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
     since = f"pid {document.get('pid')} since {document.get('started_at')}"
     yield f"agent-bridge {document.get('version', '')}: {state}, {since}"
     for reason in document.get("reasons") or ():
-        yield f"  ! {reason}"
+        yield _indented(f"  ! {reason}")
     for project in document.get("projects") or ():
         yield str(project.get("root"))
         yield from map(_indented, _project_lines(project))

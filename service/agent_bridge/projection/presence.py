@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 
 from agent_bridge import paths
@@ -44,7 +45,7 @@ class Presence:
                 "The project's directory is gone or empty",
                 path=self._project.root,
                 remedy="Nothing is written until it is back: mount its disk, or move it back. "
-                "If it is gone for good, `agent-bridge eject --all` takes it out, with all others.",
+                f"If it is gone for good: `agent-bridge eject --project {_quoted(self._project.root)}`.",
             )
         if self._project is not None:
             check_store(self._project.store)
@@ -76,6 +77,10 @@ def check_store(store: Path) -> None:
             detail=f"It leads to {store.readlink()}. Nothing is read or written there.",
             remedy="Put a directory in its place.",
         )
+
+
+def _quoted(path: Path) -> str:
+    return shlex.quote(str(path))
 
 
 def is_gone(root: Path) -> bool:

@@ -263,3 +263,14 @@ def test_a_command_tells_only_what_keeps_its_change_from_the_agents(set_up: Prog
     agents = set_up.cwd / "AGENTS.md"
     agents.write_text(agents.read_text().replace("<!-- agent-bridge:memory:end -->\n", ""))
     assert "marker" in set_up("add", "The airport is south").err
+
+
+def test_a_project_whose_directory_is_gone_can_be_ejected(set_up: Program, sealed_home: Path) -> None:
+    root = set_up.cwd
+    root.rename(root.with_name("moved"))
+    elsewhere = Program(sealed_home)
+    assert elsewhere("eject", "--yes", "--project", str(root.with_name("other"))).code == 2
+    ran = elsewhere("eject", "--yes", "--project", str(root))
+    assert ran.code == 0, ran.err
+    assert elsewhere("eject", "--all", "--yes").out == "No project is set up; nothing to undo.\n"
+    assert not root.exists()
