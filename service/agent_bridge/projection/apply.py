@@ -31,7 +31,9 @@ def write_block(
         return False
     known = ledger.get(image.path)
     added = separator.decode("ascii")
-    if known is None or (added and known.separator != added) or known.separator is None:
+    if known is not None and not added and _still_there(ledger, known, image):
+        added = known.separator or ""
+    if known is None or known.separator != added:
         made = _make_parents(image)
         before = image.data if image.existed else None
         entry = ledger.first_record(image.path, Kind.BLOCK, before)
@@ -40,6 +42,15 @@ def write_block(
     else:
         _make_parents(image)
     return files.replace(image, after, keep_dir=ledger.kept)
+
+
+def _still_there(ledger: Ledger, known: Entry, image: FileImage) -> bool:
+    """Whether a file has lost its block alone: the line ends before it are ours as they were."""
+    if known.first is None or not known.separator:
+        return False
+    # By its name: kept bytes that have gone missing are eject's trouble.
+    ending = known.separator.encode("ascii")
+    return image.data.endswith(ending) and digest(image.data.removesuffix(ending)) == known.first
 
 
 def remove_file(ledger: Ledger, image: FileImage) -> None:

@@ -29,7 +29,7 @@ def test_init_refuses_a_store_that_is_a_symlink(repository: Path, notes: Path, t
     (repository / ".memory").symlink_to(target)
     with pytest.raises(RefusedError, match="symlink") as refused:
         setup.describe(repository)
-    assert refused.value.path == repository / ".memory"
+    assert refused.value.path == str(repository / ".memory")
     assert [path.name for path in notes.iterdir()] == ["diary.md"]
 
 

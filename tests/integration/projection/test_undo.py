@@ -99,3 +99,31 @@ def test_text_in_a_block_that_no_pass_has_seen_is_kept(
     assert place.read_bytes() == AGENTS
     kept = review.load_candidates(project.state)
     assert any("the tunnel is closed at night" in one.text for one in kept)
+
+
+def test_empty_lines_of_the_users_survive_a_block_that_was_taken_out_and_came_again(
+    project: Project, engine: Engine, repository: Path, settings: Settings
+) -> None:
+    agents = repository / "AGENTS.md"
+    agents.write_bytes(b"No final newline")
+    (engine.store.root / "way.md").write_text("The harbour is north.\n")
+    engine.reconcile()
+    agents.write_bytes(b"All new.\n\n\n\n")
+    engine.reconcile()
+    assert b"harbour" in agents.read_bytes()
+    setup.eject(project, settings)
+    assert agents.read_bytes() == b"All new.\n\n\n\n"
+
+
+def test_line_ends_of_ours_go_with_a_block_that_was_taken_out_and_came_again(
+    project: Project, engine: Engine, repository: Path, settings: Settings
+) -> None:
+    (engine.store.root / "way.md").write_text("The harbour is north.\n")
+    engine.reconcile()
+    agents = repository / "AGENTS.md"
+    agents.write_bytes(agents.read_bytes().partition(b"<!--")[0])
+    assert agents.read_bytes() == AGENTS + b"\n"
+    engine.reconcile()
+    assert b"harbour" in agents.read_bytes()
+    setup.eject(project, settings)
+    assert agents.read_bytes() == AGENTS
