@@ -31,7 +31,7 @@ def write_block(
         return False
     known = ledger.get(image.path)
     added = separator.decode("ascii")
-    if known is not None and not added and _still_there(ledger, known, image):
+    if known is not None and not added and _still_there(known, image):
         added = known.separator or ""
     if known is None or known.separator != added:
         made = _make_parents(image)
@@ -44,11 +44,10 @@ def write_block(
     return files.replace(image, after, keep_dir=ledger.kept)
 
 
-def _still_there(ledger: Ledger, known: Entry, image: FileImage) -> bool:
+def _still_there(known: Entry, image: FileImage) -> bool:
     """Whether a file has lost its block alone: the line ends before it are ours as they were."""
     if known.first is None or not known.separator:
         return False
-    # By its name: kept bytes that have gone missing are eject's trouble.
     ending = known.separator.encode("ascii")
     return image.data.endswith(ending) and digest(image.data.removesuffix(ending)) == known.first
 
