@@ -243,8 +243,10 @@ class Engine:
         return None if checkout is None else git.index_stamp(checkout)
 
     def _project(self, survey: Survey, snapshot: Snapshot) -> Outcome:
-        # The user's own files may hold what is private to the user; a project's may be shared with others.
-        shown = _readable(snapshot) if self.project is None else snapshot.shared
+        # The user's own files may hold what is private to the user, unless Git holds them; a project's are
+        # shared with others.
+        held = self.project is not None or any(target.tracked for target in survey.layout.targets)
+        shown = snapshot.shared if held else _readable(snapshot)
         wanted = Wanted(snapshot.documents, _distinct(shown), survey.heard)
         outcome = self._projector.project(survey.layout.targets, wanted, survey.checkouts)
         if wanted.facts:

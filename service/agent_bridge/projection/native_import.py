@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agent_bridge import files, paths
-from agent_bridge.errors import DuplicateError
+from agent_bridge.errors import DuplicateError, UsageError
 from agent_bridge.harnesses.base import NativeItem
 from agent_bridge.memory.fact import FactProblem
 from agent_bridge.memory.similarity import text_hash
@@ -107,7 +107,7 @@ def _add(store: Store, item: NativeItem, source: str, now: datetime) -> str:
         store.add(item.text, source=source, title=item.title or None, now=now)
     except DuplicateError:
         return "duplicate"
-    except FactProblem:
+    except (FactProblem, UsageError):
         return "refused"
     return "added"
 
@@ -123,10 +123,10 @@ def _imported_file() -> Path:
 def _imported() -> set[str]:
     file = _imported_file()
     try:
-        return set(json.loads(file.read_bytes()))
+        return {key for key in json.loads(file.read_bytes()) if isinstance(key, str)}
     except FileNotFoundError:
         return set()
-    except ValueError:  # worst case an item is offered once more; duplicates are refused by the store
+    except (ValueError, TypeError):  # at worst an item is offered once more; the store refuses duplicates
         return set()
 
 

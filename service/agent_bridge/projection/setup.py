@@ -13,7 +13,7 @@ from agent_bridge import files, git, paths, projects
 from agent_bridge.config import Settings
 from agent_bridge.errors import NotFoundError, RefusedError
 from agent_bridge.harnesses import all_harnesses
-from agent_bridge.harnesses.base import KeyEdit
+from agent_bridge.harnesses.base import KeyEdit, Scope
 from agent_bridge.memory.store import Store
 from agent_bridge.projection import adopt, apply, housekeeping, merge_driver, native_import, undo
 from agent_bridge.projection.engine import Engine, Report, global_engine
@@ -138,9 +138,13 @@ def eject(project: Project, settings: Settings, *, purge: bool = False) -> Eject
         files.locked(user.lock, timeout=timeout, purpose="eject"),
         files.locked(engine.lock, timeout=timeout, purpose="eject"),
     ):
+        last = {one.id for one in projects.load_projects()} <= {project.id}
+        done.undone += undo.obstacles(engine.ledger) + (undo.obstacles(user.ledger) if last else [])
+        if done.refused:
+            return done  # all or nothing: the service would write the other half back
         _guard_private(project, engine)
         done.undone += undo_all(engine.ledger, engine.store)
-        if {one.id for one in projects.load_projects()} <= {project.id} and not done.refused:
+        if last and not done.refused:
             done.undone += undo_all(user.ledger, user.store)
         # Last: what was killed before this is still a project, which can be ejected again.
         if not done.refused:
@@ -222,9 +226,12 @@ def listed(cwd: Path) -> Project:
 
 def _take_over(ledger: Ledger, store: Store, survey: Survey) -> tuple[tuple[str, str], ...]:
     left: list[tuple[str, str]] = []
+    user = Store(paths.global_store(), scope="global", state=paths.user_state())
     for adoption in survey.adoptions:
         tree = adopt.read_tree(adoption.directory)
-        found = adopt.adopt_files(store, tree, "claude-code")
+        whose = store if adoption.scope is Scope.PROJECT else user
+        whose.create()
+        found = adopt.adopt_files(whose, tree, "claude-code")
         left += [(str(adoption.directory / name), why) for name, why in found.left]
     for link in survey.links:
         found = adopt.make_link(ledger, store, link.path, "claude-code")

@@ -39,6 +39,18 @@ def undo(ledger: Ledger, entry: Entry) -> Undone:
     return done
 
 
+def obstacles(ledger: Ledger) -> list[Undone]:
+    """The entries whose undoing will be refused, as far as that can be seen before anything is undone."""
+    found = []
+    for entry in ledger.entries():
+        if entry.kind in (Kind.BLOCK, Kind.OWN):
+            try:
+                managed_block.find_block(files.read_image(Path(entry.path)).data)
+            except AgentBridgeError as error:
+                found.append(Undone(entry.path, "refused", str(error)))
+    return found
+
+
 def _undo_block(ledger: Ledger, entry: Entry) -> Undone:
     image = files.read_image(Path(entry.path))
     if not image.existed or managed_block.find_block(image.data) is None:

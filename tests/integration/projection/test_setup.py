@@ -13,7 +13,7 @@ from agent_bridge.config import Settings
 from agent_bridge.errors import RefusedError
 from agent_bridge.harnesses.claude_places import slug
 from agent_bridge.projection import preview, setup
-from agent_bridge.projection.engine import Engine
+from agent_bridge.projection.engine import Engine, global_engine
 from agent_bridge.projection.presence import EjectedError
 from agent_bridge.projects import Project
 
@@ -219,3 +219,33 @@ def test_the_preview_shares_no_memory_that_is_for_all_projects(
     assert found.becomes_shared == ()
     (adopting,) = [step for step in found.steps if step.what == "adopt"]
     assert "for all projects" in adopting.text
+
+
+def test_an_eject_that_must_refuse_undoes_nothing(
+    project: Project, engine: Engine, repository: Path, settings: Settings, sealed_home: Path
+) -> None:
+    engine.store.add("Start\n\nA fact that was projected.")
+    engine.reconcile()
+    agents = repository / "AGENTS.md"
+    agents.write_bytes(agents.read_bytes().replace(b"<!-- agent-bridge:memory:end -->\n", b""))
+    done = setup.eject(project, settings)
+    assert [one.path for one in done.refused] == [str(agents)]
+    assert b"A fact that was projected." in (repository / "CLAUDE.md").read_bytes()
+    assert (sealed_home / ".claude/projects" / slug(str(repository)) / "memory").is_symlink()
+    agents.write_bytes(AGENTS)
+    assert setup.eject(project, settings).refused == []
+    assert (repository / "CLAUDE.md").read_bytes() == CLAUDE
+
+
+def test_memories_of_all_projects_stay_the_user_s(
+    repository: Path, sealed_home: Path, settings: Settings
+) -> None:
+    mine = sealed_home / "mine"
+    mine.mkdir()
+    (mine / "habit.md").write_text("I work at night.\n")
+    (sealed_home / ".claude/settings.json").write_text(json.dumps({"autoMemoryDirectory": str(mine)}))
+    found = setup.describe(repository)
+    setup.init(found, settings)
+    assert Engine(found, settings).store.scan().facts == ()
+    (fact,) = global_engine(settings).store.scan().facts
+    assert fact.body == "I work at night."
