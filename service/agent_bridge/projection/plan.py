@@ -54,6 +54,7 @@ class Evidence:
 class Decision:
     """`after`: the file's bytes as they should be (None: there should be no file).
 
+    `left_out` are the names of documents and the ids of facts that its budget has no room for.
     `candidates` are texts found inside the block that aren't ours; they are kept before `after` is written.
     `refused` says why nothing is to be written.
     """
@@ -106,7 +107,7 @@ def _decide(target: Target, data: bytes | None, wanted: Wanted, evidence: Eviden
     return Decision(
         spliced.data,
         separator=separator if span is not None else spliced.separator,
-        left_out=block.left_out,
+        left_out=block.documents_left_out + block.left_out,
         skipped=block.skipped + known,
         included=block.included,
         candidates=candidates,

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from agent_bridge.harnesses import managed_block
 from agent_bridge.harnesses.base import Scope
 from agent_bridge.harnesses.block_render import fact_item
+from agent_bridge.memory.documents import Document
 from agent_bridge.memory.fact import Fact
 from agent_bridge.projection.plan import Decision, Evidence, Wanted, decide, item_texts
 from agent_bridge.projection.targets import Target
@@ -49,6 +50,18 @@ def _wanted(*facts: Fact, elsewhere: dict[str, frozenset[str]] | None = None) ->
 
 def _decide(target: Target, data: bytes | None, wanted: Wanted, **evidence: object) -> Decision:
     return decide(target, data, wanted, Evidence(**evidence))  # type: ignore[arg-type]
+
+
+def test_what_has_no_room_is_named_documents_too() -> None:
+    documents = (Document("conventions.md", "word " * 400), Document("context.md", "Short."))
+    facts = (_fact(1), _fact(2, "long " * 400), _fact(3))
+    decision = _decide(replace(TARGET, budget=1024), b"# Mine\n", Wanted(documents, facts, {}))
+    assert decision.left_out == ("conventions.md", "id-2")
+    assert decision.included == ("id-1", "id-3")
+    assert decision.after is not None
+    assert b"Short." in decision.after
+    assert b"conventions.md" in decision.after
+    assert len(decision.after) - len(b"# Mine\n\n") <= 1024
 
 
 @given(st.binary(max_size=300), st.lists(st.text(min_size=1, max_size=40), max_size=4))
