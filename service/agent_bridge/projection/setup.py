@@ -277,4 +277,4 @@ def _lift_guard(project: Project) -> None:
 
 
 def _guard_lines() -> bytes:
-    return f"{_GUARD}\n*.md\n".encode()
+    return f"{_GUARD}\n*.md\n*.md?*\nindex.json\n".encode()

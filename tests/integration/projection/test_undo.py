@@ -127,3 +127,14 @@ def test_line_ends_of_ours_go_with_a_block_that_was_taken_out_and_came_again(
     assert b"harbour" in agents.read_bytes()
     setup.eject(project, settings)
     assert agents.read_bytes() == AGENTS
+
+
+def test_nothing_private_is_addable_afterwards_where_the_stores_gitignore_had_gone(
+    project: Project, engine: Engine, repository: Path, settings: Settings
+) -> None:
+    engine.store.add("The key lies under the mat.", private=True)
+    engine.reconcile()
+    (engine.store.root / ".gitignore").unlink()  # as a checkout does that takes its branch's with it
+    setup.eject(project, settings)
+    git(repository, "add", "-A")
+    assert git(repository, "ls-files").split() == [".memory/.gitignore", "AGENTS.md", "CLAUDE.md"]
