@@ -257,7 +257,7 @@ def test_there_are_never_two_writers(bridge: Bridge) -> None:
 # --- commands that die halfway
 
 OURS = (".local", ".cache")
-SAMPLES = int(os.environ.get("KILL_SAMPLES", "6"))
+SAMPLES = int(os.environ.get("KILL_SAMPLES", "3"))
 """Steps of a command at which it is killed; there are some two hundred."""
 
 
@@ -286,13 +286,18 @@ class Halfway:
         return tree(self.bridge.home, *OURS, *without)
 
 
-@pytest.fixture
-def halfway(bridge: Bridge, mortal: Mortal) -> Halfway:
+@pytest.fixture(params=["memories", "link", "nothing"])
+def halfway(bridge: Bridge, mortal: Mortal, request: pytest.FixtureRequest) -> Halfway:
     root = bridge.repository()
     memories = bridge.home / ".claude/projects" / slug(str(root)) / "memory"
-    memories.mkdir(parents=True)
-    (memories / "MEMORY.md").write_text("- [Build](build.md) — how to build\n")
-    (memories / "build.md").write_text("---\nname: build\ndescription: how to build\n---\n\nRun make.\n")
+    if request.param != "nothing":
+        place = memories if request.param == "memories" else bridge.home / "elsewhere"
+        place.mkdir(parents=True)
+        (place / "MEMORY.md").write_text("- [Build](build.md) — how to build\n")
+        (place / "build.md").write_text("---\nname: build\ndescription: how to build\n---\n\nRun make.\n")
+    if request.param == "link":
+        memories.parent.mkdir(parents=True)
+        memories.symlink_to(bridge.home / "elsewhere")
     (bridge.home / ".claude/settings.json").write_text('{"model": "opus"}\n')
     (bridge.home / ".codex/config.toml").write_text("# mine\n[features]\nmemories = true\n")
     pristine = bridge.top / "pristine"
@@ -341,6 +346,8 @@ def test_a_killed_eject_is_completed_by_the_next(halfway: Halfway) -> None:
         ejected = not load_projects()
         assert (halfway.eject()["code"] != 0) == ejected
         left = differences(before, halfway.seen("project/.memory")) + leftovers(halfway.bridge.home)
+        # With nothing to do any more, the note of who held the free lock may stay.
+        left = [name for name in left if not (ejected and name.endswith("lock.holder"))]
         if left:
             wrong[step] = left
     assert wrong == {}

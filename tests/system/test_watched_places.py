@@ -1,4 +1,4 @@
-"""Watched places that go, come back and change under the running service; limits, floods, what status says."""
+"""Watched places that go, come back and change under the running service; limits, floods, and status."""
 
 from __future__ import annotations
 

@@ -98,8 +98,10 @@ def make_link(ledger: Ledger, store: Store, path: Path, source: str) -> Adopted:
         path.with_name(_ASIDE.format(name=path.name)).unlink()
         return nothing
     if not path.exists():
-        made = _make_parents(path)
+        recorded = ledger.get(path)
+        made = recorded.directories if recorded else _missing_parents(path)
         ledger.put(Entry(str(path), Kind.LINK, target=str(target), directories=made))
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.symlink_to(target, target_is_directory=True)
         return nothing
     if not path.is_dir():
@@ -133,6 +135,8 @@ def finish_link(ledger: Ledger, store: Store, path: Path, source: str) -> None:
     """Take over what was written into the old directory while it was swapped, then remove it."""
     aside = path.with_name(_ASIDE.format(name=path.name))
     entry = ledger.get(path)
+    if entry is not None and entry.backup is None and aside.is_symlink() and path.is_symlink():
+        aside.unlink()  # the former link, left by a kill; the ledger knows it
     if entry is None or entry.backup is None or not aside.is_dir() or aside.is_symlink():
         return
     if not path.is_symlink():  # killed before the swap: the link is still aside's place to be made
@@ -152,19 +156,25 @@ def finish_link(ledger: Ledger, store: Store, path: Path, source: str) -> None:
 def undo_link(ledger: Ledger, store: Store, entry: Entry) -> Undone:
     """Put back what stood where our link is, with the facts learnt since."""
     path = Path(entry.path)
+    building = path.with_name(_ASIDE.format(name=path.name))
     if not path.is_symlink() or str(path.readlink()) != entry.target:
+        if building.is_symlink():  # an ejection was killed when all but this was done
+            building.unlink()
+        if not os.path.lexists(path):
+            _remove_made(entry)
         ledger.drop(entry.path)
         return Undone(entry.path, "untouched", "it isn't our link any more")
     if entry.backup is None:
-        path.unlink()
         if entry.header:
-            path.symlink_to(entry.header)
-        ledger.drop(entry.path)
+            _clear(building)
+            building.symlink_to(entry.header)
+            building.replace(path)
+        else:
+            path.unlink()
         _remove_made(entry)
+        ledger.drop(entry.path)
         return Undone(entry.path, "restored" if entry.header else "removed")
-    building = path.with_name(_ASIDE.format(name=path.name))
-    if building.exists():
-        shutil.rmtree(building)
+    _clear(building)
     shutil.copytree(ledger.kept / entry.backup, building, symlinks=True)
     learnt = _copy_edited(store, building, entry) + _copy_learnt(store, building, frozenset(entry.known))
     _restore_times(ledger.kept / entry.backup, building, untouched=not learnt)
@@ -288,10 +298,16 @@ def _exchange(one: Path, other: Path) -> None:
     third.rename(other)
 
 
-def _make_parents(path: Path) -> tuple[str, ...]:
-    made = [str(place) for place in path.parents if not place.exists()]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return tuple(reversed(made))
+def _missing_parents(path: Path) -> tuple[str, ...]:
+    return tuple(str(place) for place in reversed(path.parents) if not place.exists())
+
+
+def _clear(aside: Path) -> None:
+    """Remove what a killed process left aside: the link, or a copy that was being built."""
+    if aside.is_symlink():
+        aside.unlink()
+    elif aside.exists():
+        shutil.rmtree(aside)
 
 
 def _remove_made(entry: Entry) -> None:

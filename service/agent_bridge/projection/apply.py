@@ -34,13 +34,12 @@ def write_block(
     if known is not None and not added and _still_there(known, image):
         added = known.separator or ""
     if known is None or known.separator != added:
-        made = _make_parents(image)
+        made = _missing_parents(image)
         before = image.data if image.existed else None
         entry = ledger.first_record(image.path, Kind.BLOCK, before)
         directories = known.directories if known else made
         ledger.put(replace(entry, separator=added, header=header, directories=directories))
-    else:
-        _make_parents(image)
+    _make_parents(image)
     return files.replace(image, after, keep_dir=ledger.kept)
 
 
@@ -82,7 +81,10 @@ def edit_keys(ledger: Ledger, path: Path, edits: Sequence[KeyEdit]) -> bool:
     before = image.data if image.existed else None
     entry = ledger.first_record(path, Kind.KEYS, before)
     entry = replace(entry, keys=tuple(kept.values()), format=edits[0].format)
-    ledger.put(replace(written(entry, image, after), directories=entry.directories or _make_parents(image)))
+    ledger.put(
+        replace(written(entry, image, after), directories=entry.directories or _missing_parents(image))
+    )
+    _make_parents(image)
     return files.replace(image, after, keep_dir=ledger.kept)
 
 
@@ -94,7 +96,10 @@ def edit_lines(ledger: Ledger, path: Path, lines: Sequence[str]) -> bool:
         return False
     before = image.data if image.existed else None
     entry = ledger.first_record(path, Kind.LINES, before)
-    ledger.put(replace(written(entry, image, after), directories=entry.directories or _make_parents(image)))
+    ledger.put(
+        replace(written(entry, image, after), directories=entry.directories or _missing_parents(image))
+    )
+    _make_parents(image)
     return files.replace(image, after, keep_dir=ledger.kept)
 
 
@@ -158,17 +163,18 @@ def remove_directories(directories: Sequence[str]) -> None:
             return
 
 
-def _make_parents(image: FileImage) -> tuple[str, ...]:
-    parent = image.real.parent
-    missing = [parent, *parent.parents]
-    made = [str(place) for place in missing if not place.exists()]
+def _missing_parents(image: FileImage) -> tuple[str, ...]:
+    """Directories to be made for a file, outermost first; recorded before they are made."""
+    return tuple(str(place) for place in reversed(image.real.parents) if not place.exists())
+
+
+def _make_parents(image: FileImage) -> None:
     try:
-        parent.mkdir(parents=True, exist_ok=True)
+        image.real.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RefusedError(
             "A directory for this file can't be made", path=image.path, detail=str(error)
         ) from error
-    return tuple(reversed(made))
 
 
 def _json_or_none(value: object) -> str | None:
