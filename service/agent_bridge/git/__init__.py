@@ -139,6 +139,36 @@ def history(checkout: Checkout, relpath: str, *, limit: int = 20) -> tuple[str, 
     return tuple(found.decode("ascii", "replace").split()) if found else ()
 
 
+def only_committed_since(checkout: Checkout, relpath: str, moment: float, *, limit: int = 200) -> bool:
+    """Whether HEAD has moved by commits made in this working tree alone since `moment` (seconds since 1970),
+    and the last of those that changed the file is among them.
+
+    After a merge, pull, checkout, rebase or reset it isn't so; nor for a file that is only staged.
+    """
+    last = history(checkout, relpath, limit=1)
+    command: list[str | bytes] = [
+        "log",
+        "-g",
+        "--no-show-signature",
+        "-z",
+        "--date=unix",
+        "--format=%H %gd %gs",
+        f"-n{limit}",
+        "HEAD",
+        "--",
+    ]
+    found = False
+    for record in _records(ask_git(checkout.root, command) or b"") if last else ():
+        commit, name, action = record.decode("utf-8", "replace").split(" ", 2)
+        when = name.removeprefix("HEAD@{").removesuffix("}")
+        if when.isdecimal() and int(when) < int(moment):
+            return found
+        if not action.startswith(("commit:", "commit (amend):", "commit (initial):")):
+            return False
+        found = found or commit == last[0]
+    return found
+
+
 def stashes(checkout: Checkout, *, limit: int = 50) -> list[Stash]:
     """The stashes of the repository, newest first, and the autostash of a rebase or merge under way here.
 

@@ -1,7 +1,8 @@
 """Copies of facts that Git was told to ignore, because Git overwrites an ignored file without asking.
 
 A merge, pull or checkout that brings a file of the same name replaces an ignored one silently (gitignore(5)
-and git-checkout(1), `--overwrite-ignore`). The copy then is the only place where the user's text still is.
+and git-checkout(1), `--overwrite-ignore`). The copy then is the only place where the user's text still is. A
+fact that its owner edited and committed since the last pass looks alike: the reflog tells the two apart.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_bridge import files
+from agent_bridge import files, git
 
 LIMIT = 1024 * 1024
 """Bytes; a larger file is no fact."""
+
+_LOOKED = ".looked"
+"""A file whose time says when the last pass was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +38,31 @@ def look_after(store: Path, tracked: set[Path], place: Path, keep: Callable[[Ove
     Returns how many facts were handed over.
     """
     handed = 0
+    looked = place / _LOOKED
+    before = looked.stat().st_mtime if looked.exists() else None
     for name in list(_facts(place)):
         path, copy = store / name, place / name
         if path in tracked or not path.is_file():
             data = copy.read_bytes()
-            if path in tracked and path.is_file() and files.read_image(path).data != data:
+            changed = path in tracked and path.is_file() and files.read_image(path).data != data
+            if changed and not _committed_by_its_owner(path, before):
                 keep(Overwritten(path, data))
                 handed += 1
             copy.unlink()
     for name in _facts(store):
         if store / name not in tracked:
             _copy(store / name, place / name)
+    if place.is_dir():
+        looked.touch(mode=0o600)
     return handed
+
+
+def _committed_by_its_owner(path: Path, before: float | None) -> bool:
+    """Whether nothing but commits came between the last pass, at `before`, and now."""
+    checkout = git.find_checkout(path.parent)
+    if checkout is None or before is None or not path.is_relative_to(checkout.root):
+        return False
+    return git.only_committed_since(checkout, path.relative_to(checkout.root).as_posix(), before)
 
 
 def _copy(path: Path, copy: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -76,7 +78,46 @@ def test_a_fact_that_its_owner_commits_or_deletes_is_no_loss(repo: Path) -> None
     run(repo, "add", "-f", ".memory/ports.md")
     other.unlink()
     assert passed(repo) == []
-    assert not [path for path in (repo.parent / "keepsakes").rglob("*") if path.is_file()]
+    assert not [*(repo.parent / "keepsakes").rglob("*.md")]
+
+
+@pytest.mark.parametrize("again", [(), ("commit", "-q", "--amend", "-m", "better said")])
+def test_a_fact_that_its_owner_edits_and_commits_between_two_passes_is_no_loss(
+    repo: Path, again: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed(repo)
+    (repo / ".memory" / "ports.md").write_text("mine, better")
+    run(repo, "add", "-f", ".memory/ports.md")
+    # A reflog counts in seconds: what happens in that of the last pass may have been before it.
+    later = int(time.time()) + 1
+    os.utime(repo.parent / "keepsakes" / ".looked", (later, later))
+    monkeypatch.setenv("GIT_COMMITTER_DATE", f"@{later + 1} +0000")
+    run(repo, "commit", "-qm", "mine")
+    if again:
+        run(repo, *again)
+    assert passed(repo) == []
+
+
+def test_what_a_merge_replaced_is_a_loss_though_the_other_side_was_committed_here(repo: Path) -> None:
+    passed(repo)
+    run(repo, "commit", "-q", "--allow-empty", "-m", "so that the merge is one")
+    run(repo, "merge", "-q", "--no-edit", "side")
+    (repo / ".memory" / "ports.md").write_text("theirs, edited since")
+    run(repo, "commit", "-qam", "edited")
+    assert [lost.data for lost in passed(repo)] == [b"mine"]
+
+
+def test_what_comes_by_a_rebase_or_a_restored_file_is_a_loss(repo: Path) -> None:
+    passed(repo)
+    run(repo, "commit", "-q", "--allow-empty", "-m", "mine")
+    run(repo, "rebase", "-q", "side")
+    assert [lost.data for lost in passed(repo)] == [b"mine"]
+    (repo / ".memory" / "other.md").write_text("my other")
+    passed(repo)
+    run(repo, "checkout", "-q", "--orphan", "alone")
+    (repo / ".memory" / "other.md").write_text("their other")  # as `git restore --source` does
+    run(repo, "add", "-f", ".memory/other.md")
+    assert [lost.data for lost in passed(repo)] == [b"my other"]
 
 
 def test_the_last_version_is_kept_and_an_unchanged_one_isnt_copied_again(repo: Path) -> None:
@@ -100,4 +141,4 @@ def test_links_and_what_is_no_fact_are_not_followed(repo: Path) -> None:
     (store / "x.txt").write_text("x")
     passed(repo)
     kept = {path.name for path in (repo.parent / "keepsakes").rglob("*") if path.is_file()}
-    assert kept == {"ports.md"}
+    assert kept == {"ports.md", ".looked"}
