@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from agent_bridge.cli.result import Json, Table
 from agent_bridge.cli.where import Place
 from agent_bridge.memory.fact import Fact
+from agent_bridge.memory.secrets import masked
 from agent_bridge.memory.store import Snapshot
 
 COLUMNS = ("id", "type", "tags", "title")
 PIPED = (0, 2, 3)
 
 
+def presentable(fact: Fact) -> Fact:
+    """The fact as it may be printed: agents read what commands print, so no credential stands in it.
+
+    Title and hook of such a fact are cut from its text, perhaps amid a key, so they are left out whole.
+    """
+    if not fact.secrets:
+        return fact
+    told = f"(holds a secret: {', '.join(fact.secrets)})"
+    return replace(fact, title=told, hook="", name="", description="", body=masked(fact.body))
+
+
 def fact_table(rows: Iterable[tuple[Place, Fact]]) -> Table:
     """A row a fact; with its scope where facts of more than one are shown."""
-    listed = list(rows)
+    listed = [(place, presentable(fact)) for place, fact in rows]
     several = len({place.scope for place, _ in listed}) > 1
     return Table(
         columns=(*COLUMNS, "scope") if several else COLUMNS,
@@ -26,6 +39,7 @@ def fact_table(rows: Iterable[tuple[Place, Fact]]) -> Table:
 
 def fact_json(place: Place, fact: Fact, private: frozenset[str]) -> dict[str, Json]:
     """The stable fields of a fact, without its text; `private` are the ids that stay out of tracked files."""
+    fact = presentable(fact)
     return {
         "id": fact.id,
         "scope": place.scope.value,
@@ -50,6 +64,7 @@ def private_ids(snapshot: Snapshot) -> frozenset[str]:
 
 def fact_in_full(fact: Fact, *, is_private: bool) -> str:
     """The fact as `show` prints it: a line of what is known about it, then its text."""
+    fact = presentable(fact)
     known = [fact.type, *(f"#{tag}" for tag in fact.tags)]
     known += ["pinned"] if fact.pinned else []
     known += ["private"] if is_private else []
@@ -63,7 +78,7 @@ def whole_memory(snapshot: Snapshot, heading: str) -> str:
     parts = [f"# {heading}"]
     parts += [document.text.strip() for document in snapshot.documents if document.text.strip()]
     parts.append("## Recorded memories")
-    parts += [_item(fact) for fact in snapshot.facts] or ["- No recorded memories."]
+    parts += [_item(presentable(fact)) for fact in snapshot.facts] or ["- No recorded memories."]
     return "\n\n".join(parts)
 
 

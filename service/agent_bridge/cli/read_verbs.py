@@ -9,7 +9,7 @@ import typer
 
 from agent_bridge.cli.app import Verbs
 from agent_bridge.cli.completion import complete_fact
-from agent_bridge.cli.facts_shown import fact_in_full, fact_json, fact_table, private_ids
+from agent_bridge.cli.facts_shown import fact_in_full, fact_json, fact_table, presentable, private_ids
 from agent_bridge.cli.result import Message, Result, info, warning
 from agent_bridge.cli.where import Place, ProjectOption, ScopeOption, holding, readable
 from agent_bridge.errors import UsageError
@@ -55,7 +55,11 @@ def search(
         "search",
         data={
             "hits": [
-                {**fact_json(place, hit.fact, privates[place]), "score": hit.score, "snippet": hit.snippet}
+                {
+                    **fact_json(place, hit.fact, privates[place]),
+                    "score": hit.score,
+                    "snippet": "" if hit.fact.secrets else hit.snippet,
+                }
                 for place, hit in found
             ]
         },
@@ -107,7 +111,7 @@ def show_fact(
     privates = private_ids(place.store.scan())
     data = {
         **fact_json(place, found, privates),
-        "body": found.body,
+        "body": presentable(found).body,
         "file": str(place.directory / found.path),
         "origin_session": found.origin_session,
     }

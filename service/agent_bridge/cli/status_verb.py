@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from agent_bridge.cli.app import Verbs
-from agent_bridge.cli.facts_shown import fact_json, private_ids, whole_memory
+from agent_bridge.cli.facts_shown import fact_json, presentable, private_ids, whole_memory
 from agent_bridge.cli.result import Result, info
 from agent_bridge.cli.status import status
 from agent_bridge.cli.where import Place, ProjectOption, ScopeName, ScopeOption, readable
@@ -42,7 +42,7 @@ def _memory(scope: ScopeName | None, project: ProjectOption) -> Result:
                     "directory": str(place.directory),
                     "documents": [{"name": one.name, "text": one.text} for one in snapshot.documents],
                     "facts": [
-                        {**fact_json(place, fact, private_ids(snapshot)), "body": fact.body}
+                        {**fact_json(place, fact, private_ids(snapshot)), "body": presentable(fact).body}
                         for fact in snapshot.facts
                     ],
                     "problems": [

@@ -114,6 +114,16 @@ _PLACEHOLDERS = frozenset(
 )
 
 
+def masked(text: str) -> str:
+    """The text with each credential replaced by its kind in brackets."""
+    parts: list[str] = []
+    end = 0
+    for secret in find_secrets(text):
+        parts += [text[end : secret.start], f"[{secret.kind}]"]
+        end = secret.end
+    return "".join([*parts, text[end:]])
+
+
 def find_secrets(text: str) -> list[Secret]:
     """The credentials in a text, in reading order; one that lies within another is not told twice."""
     lowered = text.lower()

@@ -331,3 +331,16 @@ def test_add_says_that_no_agent_sees_it(remembering: Program) -> None:
     told = "set up, so no agent sees the change: `agent-bridge init`.\n"
     assert remembering("add", "The harbour is north").err == f"This project isn't {told}"
     assert remembering("add", "--scope", "global", "The harbour is north").err == f"No project is {told}"
+
+
+def test_no_command_prints_a_credential(remembering: Program) -> None:
+    place = remembering.cwd / ".memory/leak.md"
+    place.write_text(f"# Key {SECRET}\n\nUse {SECRET} for releases.\n")
+    printed = []
+    for words in (["list"], ["search", "releases"], ["show", "leak"], ["status", "--memory"]):
+        for form in ([], ["--json"]):
+            done = remembering(*words, *form)
+            assert done.code == 0, done.err
+            printed.append(done.out)
+    assert all("leak" in text or "releases" in text for text in printed)
+    assert not any(SECRET[:20] in text for text in printed)

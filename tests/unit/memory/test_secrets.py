@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_bridge.memory.secrets import find_secrets
+from agent_bridge.memory.secrets import find_secrets, masked
 
 
 def _run(
@@ -168,3 +168,10 @@ def test_any_text_can_be_searched(text: str) -> None:
 def test_no_pattern_hangs_on_a_mebibyte(unit: str) -> None:
     """A pattern that backtracks over the whole text would need hours; the time limit ends it."""
     find_secrets(unit * (1_000_000 // len(unit)))
+
+
+def test_a_masked_text_keeps_all_but_the_credential() -> None:
+    key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+    (kind,) = {secret.kind for secret in find_secrets(key)}
+    assert masked(f"Use {key} here, not {key}.") == f"Use [{kind}] here, not [{kind}]."
+    assert masked("Nothing to hide.") == "Nothing to hide."
