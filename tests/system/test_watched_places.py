@@ -34,6 +34,11 @@ def right(bridge: Bridge, root: Path, *texts: str) -> None:
     assert bridge.run("sync", cwd=root)["data"]["reports"][0]["wrote"] == []
 
 
+def until_told(root: Path, text: str) -> None:
+    """Wait until the status says why a project fails."""
+    until(lambda: text in (of(client.read_status(), root)["error"] or ""), client.read_status)
+
+
 # --- a store that is replaced
 
 
@@ -47,18 +52,12 @@ def another_in_its_place(root: Path) -> None:
     (root / ".memory/entries").mkdir(parents=True)
 
 
-def swapped_for_a_link(root: Path) -> None:
-    (root / ".memory").rename(root / "away")
-    (root / "other/entries").mkdir(parents=True)
-    (root / ".memory").symlink_to(root / "other")
-
-
 def entries_replaced(root: Path) -> None:
     shutil.rmtree(root / ".memory/entries")
     (root / ".memory/entries").mkdir()
 
 
-@pytest.mark.parametrize("swap", [recreated, another_in_its_place, swapped_for_a_link, entries_replaced])
+@pytest.mark.parametrize("swap", [recreated, another_in_its_place, entries_replaced])
 def test_a_store_that_is_replaced_is_followed(bridge: Bridge, swap: Callable[[Path], None]) -> None:
     root = bridge.project()
     save(root, "one", "Fact one holds.")
@@ -70,7 +69,7 @@ def test_a_store_that_is_replaced_is_followed(bridge: Bridge, swap: Callable[[Pa
     right(bridge, root, "Fact two holds.")
 
 
-def test_a_store_moved_away_and_back_and_a_link_that_changes_its_target(bridge: Bridge) -> None:
+def test_a_store_moved_away_and_back_is_followed(bridge: Bridge) -> None:
     root = bridge.project()
     save(root, "one", "Fact one holds.")
     bridge.start(*RECONCILE)
@@ -79,19 +78,28 @@ def test_a_store_moved_away_and_back_and_a_link_that_changes_its_target(bridge: 
     (root / "away").rename(root / ".memory")
     until_said(root / "AGENTS.md", "Fact one holds.")
     save(root, "two", "Fact two holds.")
-    until_said(root / "AGENTS.md", "Fact one holds.", "Fact two holds.")
+    right(bridge, root, "Fact one holds.", "Fact two holds.")
 
-    (root / ".memory").rename(root / "first")
-    (root / "second/entries").mkdir(parents=True)
-    (root / "second/entries/three.md").write_text("Fact three holds.\n")
-    for target, there, gone in (("first", "one", "three"), ("second", "three", "one")):
-        aside = root / "aside"
-        aside.symlink_to(root / target)
-        aside.replace(root / ".memory")
-        until_said(root / "AGENTS.md", f"Fact {there} holds.")
-        until_silent(root / "AGENTS.md", f"Fact {gone} holds.")
-    save(root, "four", "Fact four holds.")
-    right(bridge, root, "Fact three holds.", "Fact four holds.")
+
+def test_a_store_swapped_for_a_link_is_told_and_another_directory_followed(bridge: Bridge) -> None:
+    root = bridge.project()
+    save(root, "one", "Fact one holds.")
+    bridge.start(*RECONCILE)
+    for name in ("first", "second"):
+        (root / name / "entries").mkdir(parents=True)
+        (root / name / f"entries/{name}.md").write_text(f"The {name} isn't the project's.\n")
+    (root / ".memory").rename(root / "away")
+    for target in ("first", "second"):
+        (root / "aside").symlink_to(root / target)
+        (root / "aside").replace(root / ".memory")
+        until_told(root, f"It leads to {root / target}")
+        assert client.read_status()["state"] == "degraded"
+    assert "isn't the project's" not in (root / "AGENTS.md").read_text()
+    (root / ".memory").unlink()
+    (root / "away").rename(root / ".memory")
+    save(root, "two", "Fact two holds.")
+    right(bridge, root, "Fact one holds.", "Fact two holds.")
+    assert client.read_status()["state"] == "ok"
 
 
 def test_a_branch_switch_of_five_hundred_facts(bridge: Bridge) -> None:
