@@ -16,6 +16,7 @@ from agent_bridge.git.checkout import activity as activity
 from agent_bridge.git.checkout import attributes_file as attributes_file
 from agent_bridge.git.checkout import exclude_file as exclude_file
 from agent_bridge.git.checkout import find_checkout as find_checkout
+from agent_bridge.git.checkout import is_inside_git_dir as is_inside_git_dir
 from agent_bridge.git.checkout import stale_lock as stale_lock
 from agent_bridge.git.checkout import version as version
 from agent_bridge.git.checkout import why_no_checkout as why_no_checkout
@@ -167,6 +168,22 @@ def only_committed_since(checkout: Checkout, relpath: str, moment: float, *, lim
             return False
         found = found or commit == last[0]
     return found
+
+
+def passed_through(checkout: Checkout, relpath: str, moment: float, *, limit: int = 50) -> bool:
+    """Whether HEAD has been at a commit that holds the file since `moment` (seconds since 1970).
+
+    Leaving such a commit, Git takes the file away. Only the last `limit` moves of HEAD are looked at.
+    """
+    command: list[str | bytes] = ["log", "-g", "--no-show-signature", "-z", "--date=unix", "--format=%H %gd"]
+    seen: dict[str, None] = {}
+    for record in _records(ask_git(checkout.root, [*command, f"-n{limit}", "HEAD", "--"]) or b""):
+        commit, name = record.decode("utf-8", "replace").split(" ", 1)
+        when = name.removeprefix("HEAD@{").removesuffix("}")
+        if when.isdecimal() and int(when) < int(moment):
+            break
+        seen[commit] = None
+    return any(show(checkout, commit, relpath) is not None for commit in seen)
 
 
 def stashes(checkout: Checkout, *, limit: int = 50) -> list[Stash]:

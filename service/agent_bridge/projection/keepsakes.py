@@ -33,6 +33,8 @@ class Overwritten:
 def look_after(store: Path, tracked: set[Path], place: Path, keep: Callable[[Overwritten], None]) -> int:
     """Copy each untracked fact of `store` to `place`; hand those that Git has replaced since to `keep`.
 
+    So are those that a checkout replaced and the way back from it took away.
+
     `tracked`: the paths below `store` in the index. A copy is dropped when `keep` returns, and with a fact
     that its owner committed or deleted. A pass without changes only compares sizes and times.
     Returns how many facts were handed over.
@@ -44,8 +46,7 @@ def look_after(store: Path, tracked: set[Path], place: Path, keep: Callable[[Ove
         path, copy = store / name, place / name
         if path in tracked or not path.is_file():
             data = copy.read_bytes()
-            changed = path in tracked and path.is_file() and files.read_image(path).data != data
-            if changed and not _committed_by_its_owner(path, before):
+            if _is_lost(path, data, path in tracked, before):
                 keep(Overwritten(path, data))
                 handed += 1
             copy.unlink()
@@ -57,12 +58,18 @@ def look_after(store: Path, tracked: set[Path], place: Path, keep: Callable[[Ove
     return handed
 
 
-def _committed_by_its_owner(path: Path, before: float | None) -> bool:
-    """Whether nothing but commits came between the last pass, at `before`, and now."""
+def _is_lost(path: Path, data: bytes, tracked: bool, before: float | None) -> bool:  # noqa: FBT001
+    """Whether Git replaced or took away what held `data` at the last pass, at `before`."""
+    there = path.is_file()
+    if there and (not tracked or files.read_image(path).data == data):
+        return False
     checkout = git.find_checkout(path.parent)
     if checkout is None or before is None or not path.is_relative_to(checkout.root):
-        return False
-    return git.only_committed_since(checkout, path.relative_to(checkout.root).as_posix(), before)
+        return tracked and there
+    name = path.relative_to(checkout.root).as_posix()
+    if there:
+        return not git.only_committed_since(checkout, name, before)
+    return git.passed_through(checkout, name, before)
 
 
 def _copy(path: Path, copy: Path) -> None:

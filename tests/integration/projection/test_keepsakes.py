@@ -59,6 +59,18 @@ def test_what_git_replaced_is_given_back_once(repo: Path, command: tuple[str, ..
     assert passed(repo) == []
 
 
+def test_what_git_replaced_and_then_took_away_is_given_back(repo: Path) -> None:
+    (repo / ".memory" / "own.md").write_text("deleted by its owner")
+    passed(repo)
+    run(repo, "checkout", "-q", "side")
+    run(repo, "checkout", "-q", "main")
+    fact = repo / ".memory" / "ports.md"
+    assert not fact.exists()
+    (repo / ".memory" / "own.md").unlink()
+    assert passed(repo) == [Overwritten(fact, b"mine")]
+    assert passed(repo) == []
+
+
 def test_the_copy_stays_until_it_is_kept_elsewhere(repo: Path) -> None:
     passed(repo)
     run(repo, "merge", "-q", "side")
