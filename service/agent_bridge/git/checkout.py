@@ -94,6 +94,14 @@ def why_no_checkout(path: Path) -> str:
     return f"{place} lies in no Git repository."
 
 
+def is_inside_git_dir(path: Path) -> bool:
+    """Whether a directory belongs to a repository's own files: below a `.git`, or in a bare repository."""
+    try:
+        return ask_git(_existing_directory(path), ["rev-parse", "--is-inside-git-dir"]) == b"true\n"
+    except GitMissingError:
+        return False
+
+
 def version() -> tuple[int, ...]:
     """Git's version as numbers, such as (2, 39, 5); empty when there is no Git."""
     try:
