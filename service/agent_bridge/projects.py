@@ -104,6 +104,12 @@ def captured_environment(env: Mapping[str, str] | None = None) -> dict[str, str]
     return {name: source[name] for name in ENVIRONMENT_NAMES if source.get(name)}
 
 
+def environment_changes(project: Project, env: Mapping[str, str] | None = None) -> list[str]:
+    """The variables that decide where harnesses keep their files and that aren't as `init` saw them."""
+    now = captured_environment(env)
+    return [name for name in ENVIRONMENT_NAMES if now.get(name) != project.environment.get(name)]
+
+
 def load_projects() -> list[Project]:
     """The listed projects, in the order of their `init`; [] without a list.
 

@@ -91,7 +91,11 @@ def _no_room(report: Report) -> list[Message]:
     messages = []
     for path, ids in report.left_out.items():
         some = ", ".join(ids[:5]) + (", …" if len(ids) > 5 else "")
-        messages.append(warning(f"{path} has no room for {counted(len(ids), 'fact')}: {some}"))
+        count = counted(len(ids), "fact")
+        if path.startswith("/"):
+            messages.append(warning(f"{path} has no room for {count}: {some}"))
+        else:  # a harness: there is no file that could bring them to it
+            messages.append(warning(f"{path} gets none of {count} here, see above: {some}"))
     return messages
 
 

@@ -138,7 +138,11 @@ def sync(
         "sync",
         data={"reports": data},
         view=("\n".join(lines) or "No file carries this memory.",),
-        messages=(*_odd(settings), *(message for report in reports for message in report_messages(report))),
+        messages=(
+            *_odd(settings),
+            *_seen_otherwise(listed),
+            *(message for report in reports for message in report_messages(report)),
+        ),
         exit_code=_exit_code(reports),
     )
 
@@ -282,6 +286,16 @@ def _what_is_left(leaving: list[Project], refused: list[dict[str, Json]]) -> tup
 
 def _odd(settings: Settings) -> tuple[Message, ...]:
     return tuple(warning(text) for text in settings.warnings)
+
+
+def _seen_otherwise(project: Project) -> tuple[Message, ...]:
+    """A word on variables that differ from what `init` saw: the service goes by those."""
+    changed = projects.environment_changes(project)
+    if not changed:
+        return ()
+    names = ", ".join(changed)
+    told = f"{names}: not as `init` saw it. What `init` saw counts; run it again to change that."
+    return (warning(told),)
 
 
 def _service_hint(text: str) -> tuple[Message, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent_bridge.harnesses.absent import ABSENT, Absent
 from agent_bridge.harnesses.json_edit import json_get, json_set, json_unset
-from agent_bridge.harnesses.line_edit import ensure_lines, remove_lines
+from agent_bridge.harnesses.line_edit import ensure_lines, our_lines, remove_lines
 from agent_bridge.harnesses.toml_edit import toml_get, toml_set, toml_unset
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "json_get",
     "json_set",
     "json_unset",
+    "our_lines",
     "remove_lines",
     "toml_get",
     "toml_set",

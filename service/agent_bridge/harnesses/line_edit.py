@@ -50,6 +50,15 @@ def ensure_lines(data: bytes, lines: Sequence[str]) -> bytes:
     return data + (b"\r\n" if data.endswith(b"\r") else eol) + text  # a bare LF would complete the user's CR
 
 
+def our_lines(data: bytes) -> list[str]:
+    """The lines of our section, in order; none where there is no section. Raises MarkerError."""
+    section = _find(data)
+    if section is None:
+        return []
+    lines = data[section.start : section.end].decode("utf-8", "surrogateescape").splitlines()[1:-1]
+    return [line for line in lines if line != ADDED_LINE_END.decode("ascii")]
+
+
 def remove_lines(data: bytes) -> bytes:
     """The file without our section: exactly what it was before. Raises MarkerError."""
     section = _find(data)

@@ -34,6 +34,7 @@ class Excluder:
         self._tracked: set[Path] = set()
         self._stamp: object = self
         self._kept: object = None
+        self._settings: tuple[Path, ...] = ()
 
     def tracks(self, path: Path) -> bool:
         """Whether Git tracked `path`, below the store, when `keep` last asked."""
@@ -52,20 +53,37 @@ class Excluder:
         stamp = git.index_stamp(checkout)
         if full or stamp != self._stamp:
             self._tracked, self._stamp = git.tracked_below(checkout, project.store), stamp
-        created = _created_here(self._ledger, survey)
+            self._settings = _local_settings(checkout, self._ledger, survey)
+        created = sorted({*_created_here(self._ledger, survey), *self._settings})
         shared = {fact.path for fact in snapshot.shared} | {item.name for item in snapshot.documents}
         wanted = (shared, created, stamp)
         if wanted == self._kept and not full:
             return
         local = project.mode == "local"
         new = sorted(shared - {path.relative_to(project.store).as_posix() for path in self._tracked})
-        lines = excludes.exclude_lines(store=STORE_NAME, local=local, shared=new, created=created)
+        # Worktrees of a bare repository are projects of their own with one exclude file for all: a name let
+        # in for one would let in another's private fact of that name.
+        alone = checkout.main_root is not None
+        lines = excludes.exclude_lines(
+            store=STORE_NAME, local=local, shared=new if alone else (), created=created
+        )
+        if not alone:
+            theirs = config_edit.our_lines(files.read_image(git.exclude_file(checkout)).data)
+            lines = sorted({*lines, *(line for line in theirs if not line.startswith("!"))})
         apply.edit_lines(self._ledger, git.exclude_file(checkout), lines)
         if project.store.is_dir():
-            self._guard(checkout, project.store, excludes.guard_lines(local=local, shared=new), look=full)
+            self._guard(
+                checkout,
+                project.store,
+                excludes.guard_lines(local=local, shared=new),
+                look=full,
+                always=not alone,
+            )
         self._kept = wanted
 
-    def _guard(self, checkout: git.Checkout, store: Path, lines: list[str], *, look: bool) -> None:
+    def _guard(
+        self, checkout: git.Checkout, store: Path, lines: list[str], *, look: bool, always: bool
+    ) -> None:
         """Keep a guard in the store's own .gitignore, from the day on that the repository makes it necessary.
 
         It stays then: with it in place nobody can tell whether it is still needed.
@@ -74,7 +92,8 @@ class Excluder:
         if place in self._tracked and git.activity(checkout):
             return
         data = files.read_image(place, within=store).data
-        if config_edit.remove_lines(data) != data or (look and excludes.needs_guard(checkout, store)):
+        stands = config_edit.remove_lines(data) != data
+        if always or stands or (look and excludes.needs_guard(checkout, store)):
             apply.edit_lines(self._ledger, place, lines)
 
 
@@ -190,10 +209,23 @@ def _in_the_way(checkout: git.Checkout, survey: Survey, now: float) -> list[Noti
 def _created_here(ledger: Ledger, survey: Survey) -> list[Path]:
     """Files of ours in the checkouts, relative, that aren't to become part of the repository through us."""
     local = {str(target.path) for target in survey.layout.targets if target.local and not target.tracked}
-    local |= {str(edit.path) for edit in survey.keys if edit.local}
     roots = [site.checkout for site in survey.sites]
     made = [Path(entry.path) for entry in ledger.entries() if entry.created and entry.path in local]
     return sorted({path.relative_to(root) for path in made for root in roots if path.is_relative_to(root)})
+
+
+def _local_settings(checkout: git.Checkout, ledger: Ledger, survey: Survey) -> tuple[Path, ...]:
+    """Settings files, relative, that we wrote into and that nothing else keeps out of Git."""
+    edited = {edit.path for edit in survey.keys if edit.local and ledger.get(edit.path) is not None}
+    inside = {path for path in edited if path.is_relative_to(checkout.root)}
+    ignored = git.ignored(checkout, inside)
+    present = files.read_image(git.exclude_file(checkout)).data
+    names = {path: path.relative_to(checkout.root) for path in inside - git.tracked(checkout, inside)}
+    return tuple(
+        name
+        for path, name in sorted(names.items())
+        if excludes.needs_line(name.as_posix(), ignored=path in ignored, present=present)
+    )
 
 
 def _check_entry(ledger: Ledger, entry: Entry) -> list[Notice]:

@@ -59,6 +59,8 @@ def describe(
 ) -> Project:
     """The project that `init` in `cwd` would set up, or the one that is; nothing is written."""
     root = projects.locate(cwd)
+    if git.is_inside_git_dir(root):
+        raise RefusedError("A project can't be made here", path=root, detail=git.why_no_checkout(root))
     check_store(root / projects.STORE_NAME)
     known = next((project for project in projects.load_projects() if project.root == root), None)
     environment = projects.captured_environment(env)

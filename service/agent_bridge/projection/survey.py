@@ -18,7 +18,9 @@ from agent_bridge.harnesses.base import Adoption, Carrier, Harness, KeyEdit, Lin
 from agent_bridge.harnesses.observe import observe_site, observe_user
 from agent_bridge.projection.plan import item_texts
 from agent_bridge.projection.targets import Layout, lay_out, served
-from agent_bridge.projects import Project, load_projects
+from agent_bridge.projects import ENVIRONMENT_NAMES, Project, load_projects
+
+_RECORDED = frozenset(ENVIRONMENT_NAMES) - {"HOME"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ def survey_user(settings: Settings, env: Mapping[str, str] | None = None) -> Sur
 
     Without `env`, what the last `init` saw counts: a service doesn't have its user's shell variables.
     """
-    environment = dict(os.environ)
+    environment = {name: value for name, value in os.environ.items() if name not in _RECORDED}
     recorded = load_projects()
     environment.update(recorded[-1].environment if env is None and recorded else env or {})
     site = observe_user(environment)

@@ -274,3 +274,12 @@ def test_a_project_whose_directory_is_gone_can_be_ejected(set_up: Program, seale
     assert ran.code == 0, ran.err
     assert elsewhere("eject", "--all", "--yes").out == "No project is set up; nothing to undo.\n"
     assert not root.exists()
+
+
+def test_other_variables_than_init_saw_are_told(set_up: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "CODEX_HOME" not in set_up("sync").err
+    monkeypatch.setenv("CODEX_HOME", str(set_up.cwd.parent / "elsewhere"))
+    done = set_up("sync")
+    assert "CODEX_HOME" in done.err
+    assert "`init` saw" in done.err
+    assert not (set_up.cwd.parent / "elsewhere").exists()

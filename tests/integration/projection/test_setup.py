@@ -249,3 +249,48 @@ def test_memories_of_all_projects_stay_the_user_s(
     assert Engine(found, settings).store.scan().facts == ()
     (fact,) = global_engine(settings).store.scan().facts
     assert fact.body == "I work at night."
+
+
+def test_settings_of_the_user_s_own_stay_out_of_git(repository: Path, settings: Settings) -> None:
+    local = repository / ".claude/settings.local.json"
+    local.parent.mkdir()
+    local.write_text('{"model": "x"}\n')
+    found = setup.describe(repository)
+    setup.init(found, settings)
+    assert "settings.local.json" not in git(repository, "status", "--porcelain", "-uall")
+    setup.eject(found, settings)
+    assert local.read_text() == '{"model": "x"}\n'
+    assert "settings.local.json" in git(repository, "status", "--porcelain", "-uall")
+
+
+def test_a_bare_repository_is_no_project(sealed_home: Path) -> None:
+    bare = sealed_home / "bare.git"
+    git(sealed_home, "init", "-q", "--bare", str(bare))
+    with pytest.raises(RefusedError, match="can't be made here"):
+        setup.describe(bare)
+
+
+def test_worktrees_of_a_bare_repository_let_in_nothing_of_each_other_s(
+    repository: Path, sealed_home: Path, settings: Settings
+) -> None:
+    bare = sealed_home / "bare.git"
+    git(sealed_home, "clone", "-q", "--bare", str(repository), str(bare))
+    engines = []
+    for name in ("one", "two"):
+        git(bare, "worktree", "add", "-q", "-b", name, str(sealed_home / name))
+        found = setup.describe(sealed_home / name)
+        setup.init(found, settings)
+        engines.append(Engine(found, settings))
+    one, two = engines
+    (sealed_home / "one/.memory/role.md").write_text("---\nprivate: true\n---\n\nMine alone.\n")
+    (sealed_home / "two/.memory/role.md").write_text("For everybody.\n")
+    for engine in (one, two, one):
+        engine.reconcile()
+    exclude = (bare / "info/exclude").read_bytes()
+    two.reconcile()
+    assert (bare / "info/exclude").read_bytes() == exclude
+    staged = []
+    for name in ("one", "two"):
+        git(sealed_home / name, "add", "-A")
+        staged.append(git(sealed_home / name, "ls-files", ".memory/role.md"))
+    assert staged == ["", ".memory/role.md\n"]

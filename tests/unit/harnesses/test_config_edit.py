@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_bridge.errors import MarkerError, RefusedError
+from agent_bridge.harnesses import config_edit
 from agent_bridge.harnesses.config_edit import (
     ABSENT,
     ensure_lines,
@@ -388,3 +389,9 @@ def without_added(changed: bytes, data: bytes) -> bool:
     """Whether `data` is `changed` with some bytes left out."""
     rest = iter(changed)
     return all(byte in rest for byte in data)
+
+
+def test_our_lines_are_read_back() -> None:
+    data = config_edit.ensure_lines(b"theirs", ["/a", "!/b"])
+    assert config_edit.our_lines(data) == ["/a", "!/b"]
+    assert config_edit.our_lines(b"theirs\n") == []
