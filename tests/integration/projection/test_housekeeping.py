@@ -7,8 +7,11 @@ import os
 import time
 from pathlib import Path
 
+import pytest
+
+from agent_bridge.config import Settings
 from agent_bridge.harnesses.claude_places import slug
-from agent_bridge.projection.engine import Engine, Report
+from agent_bridge.projection.engine import Engine, Report, global_engine
 
 from .conftest import git
 
@@ -81,3 +84,20 @@ def test_a_private_fact_that_git_tracks_is_told(engine: Engine, repository: Path
     git(repository, "add", "-f", f".memory/{fact.path}")
     engine.store.unshare(fact.id)
     assert "private-tracked" in codes(engine.reconcile())
+
+
+@pytest.mark.parametrize("in_git", [True, False])
+def test_private_facts_of_the_user_stand_in_no_file_that_git_holds(
+    engine: Engine, sealed_home: Path, settings: Settings, in_git: bool
+) -> None:
+    if in_git:
+        git(sealed_home, "init", "-q")
+    (sealed_home / ".codex").mkdir()
+    user = global_engine(settings)
+    user.store.add("The salary is a hundred.", private=True)
+    user.store.add("Answer in short sentences.")
+    user.reconcile()
+    for name in (".codex/AGENTS.md", ".claude/CLAUDE.md"):
+        text = (sealed_home / name).read_text()
+        assert "Answer in short sentences." in text
+        assert ("salary" in text) is not in_git
