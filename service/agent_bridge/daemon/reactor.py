@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent_bridge import paths
 from agent_bridge.daemon.describe import describe_watching, reasons_to_poll
@@ -78,7 +78,6 @@ class Reactor:
         self._settler = _settler(settings)
         self._list = Place(paths.projects_file().parent)
         self._stopping = False
-        self._ready = False
         self._trouble: dict[str, str] = {}
         self._suspects: dict[Path, float] = {}
         self._overflows = 0
@@ -89,7 +88,7 @@ class Reactor:
         self._next_patient_look = 0.0
         self._clock_offset = time.time() - time.monotonic()
         self._in_work = 0
-        board.queue_length = self._queue_length
+        board.queue_length = lambda: inbox.qsize() + len(self._settler) + self._in_work
 
     def run(self) -> None:
         """Reconcile everything, say that the service is ready, then follow events until told to stop."""
@@ -115,7 +114,7 @@ class Reactor:
         self._last_full_check = time.time()
         self._jobs.add(RECONCILE, self._settings.reconcile_interval_s, self._full_check)
         self._jobs.start()
-        self._ready = True
+        self._pulse.starting = False
         self._publish()
         count = sum(unit.project is not None for unit in self._supervisor.units)
         self._pulse.ready(f"Watching {count} projects.")
@@ -376,8 +375,8 @@ class Reactor:
         projects, user = self._supervisor.describe(self._watches.reports())
         reasons = [*self._trouble.values(), *reasons_to_poll(self._watches), *self._supervisor.reasons()]
         if state is None:
-            state = State.STARTING if not self._ready else State.DEGRADED if reasons else State.OK
-        document: dict[str, Any] = empty_document(state) | {
+            state = State.STARTING if self._pulse.starting else State.DEGRADED if reasons else State.OK
+        document = empty_document(state) | {
             "reasons": reasons,
             "projects": projects,
             "global": user,
@@ -386,9 +385,6 @@ class Reactor:
             "last_full_check": utc(self._last_full_check),
         }
         self._board.publish(document)
-
-    def _queue_length(self) -> int:
-        return self._inbox.qsize() + len(self._settler) + self._in_work
 
 
 def _settler(settings: Settings) -> Settler:
