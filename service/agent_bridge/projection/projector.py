@@ -15,7 +15,7 @@ from agent_bridge.harnesses.base import Notice
 from agent_bridge.projection import apply, gitlaw, review
 from agent_bridge.projection.ledger import Ledger
 from agent_bridge.projection.plan import Decision, Evidence, Wanted, decide
-from agent_bridge.projection.targets import Target
+from agent_bridge.projection.targets import Target, why_misled
 
 _TRIES = 3
 
@@ -83,6 +83,11 @@ class Projector:
         for attempt in range(_TRIES):
             # What was surveyed may have become a link that leads out of the checkout since.
             image = files.read_image(target.path, within=target.checkout)
+            misled = target.checkout and why_misled(target.path, image.real, target.checkout)
+            if misled:
+                text = f"{target.path} can't hold a block: {misled}."
+                outcome.notices.append(Notice("warning", "carrier-misled", text, target.path))
+                return
             if _vanished(target, image):
                 return
             evidence, wait = self._evidence(target, image, checkout)

@@ -6,11 +6,15 @@ fact twice there (design, law 1). The smallest budget among the readers serves a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent_bridge.harnesses.base import Carrier, InstructionFile, Notice, Scope, Site
+from agent_bridge.projects import STORE_NAME
+
+_TEXT_NAME = re.compile(r".+\.(?:md|markdown|mdc|mdx|txt)|.*rules", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,7 @@ def lay_out(carriers: Iterable[tuple[Site, Carrier]], *, budget: int, private_st
     notices: list[Notice] = []
     for site, carrier in carriers:
         file = site.file(carrier.path)
-        refusal = _refusal(file, carrier, private_store=private_store)
+        refusal = _refusal(site, file, carrier, private_store=private_store)
         if refusal is not None:
             notices.append(refusal)
             continue
@@ -66,6 +70,22 @@ def lay_out(carriers: Iterable[tuple[Site, Carrier]], *, budget: int, private_st
     return Layout(tuple(targets), tuple(dict.fromkeys(notices)))
 
 
+def why_misled(path: Path, real: Path, root: Path) -> str:
+    """Why a symlink in the checkout at `root` leads to a file that can't take a block; "" where it can.
+
+    A repository can bring any symlink along: in Git's own files, a fact, settings or a program a block is
+    damage, and in Git's configuration one that stops every later command, undoing it too.
+    """
+    below = real.relative_to(root).parts if real.is_relative_to(root) else ()
+    if ".git" in map(str.lower, below):
+        return f"it leads to {real}, which is Git's own"
+    if below[:1] == (STORE_NAME,):
+        return f"it leads to {real}, which is the memory itself"
+    if real.name != path.name and not _TEXT_NAME.fullmatch(real.name):
+        return f"it leads to {real}, which is no text for people"
+    return ""
+
+
 def served(targets: Iterable[Target]) -> Mapping[str, int]:
     """How many targets each harness reads."""
     counts: dict[str, int] = {}
@@ -75,7 +95,7 @@ def served(targets: Iterable[Target]) -> Mapping[str, int]:
     return counts
 
 
-def _refusal(file: InstructionFile, carrier: Carrier, *, private_store: bool) -> Notice | None:
+def _refusal(site: Site, file: InstructionFile, carrier: Carrier, *, private_store: bool) -> Notice | None:
     if not file.readable and (file.is_directory or file.kind not in ("absent",)):
         why = file.problem or f"it is a {file.kind.value.replace('_', ' ')}"
         return Notice("warning", "carrier-unusable", f"{file.path} can't hold a block: {why}.", file.path)
@@ -86,6 +106,12 @@ def _refusal(file: InstructionFile, carrier: Carrier, *, private_store: bool) ->
             f"{file.path} leads out of the project to {file.real}; nothing is written there.",
             file.path,
         )
+    misled = (
+        file.readable and carrier.scope is Scope.PROJECT and why_misled(file.path, file.real, site.checkout)
+    )
+    if misled:
+        text = f"{file.path} can't hold a block: {misled}."
+        return Notice("warning", "carrier-misled", text, file.path)
     if private_store and file.tracked:
         return Notice(
             "warning",

@@ -23,3 +23,19 @@ def test_a_file_that_is_as_we_wrote_it_again_is_no_echo(engine: Engine, reposito
     assert [
         notice for notice in engine.reconcile(frozenset({agents})).notices if notice.code == "markers"
     ] == []
+
+
+def test_a_link_into_gits_own_files_gets_no_block(engine: Engine, repository: Path) -> None:
+    engine.reconcile()
+    config = (repository / ".git/config").read_bytes()
+    (repository / "AGENTS.md").unlink()
+    (repository / "AGENTS.md").symlink_to(".git/config")
+    (engine.store.root / "way.md").write_text("The harbour is north.\n")
+    for hint in (
+        frozenset({engine.store.root / "way.md"}),
+        frozenset[Path](),
+    ):  # a survey of before, a new one
+        told = engine.reconcile(hint).notices
+        assert "carrier-misled" in [notice.code for notice in told]
+    assert (repository / ".git/config").read_bytes() == config
+    assert b"harbour" in (repository / "CLAUDE.md").read_bytes()

@@ -82,3 +82,26 @@ def test_a_store_kept_out_of_git_isn_t_put_into_tracked_files(tracked: bool, tar
 def test_a_missing_file_is_made_only_where_that_is_asked_for() -> None:
     assert _layout([], [_carrier("AGENTS.md", "codex")]).targets == ()
     assert len(_layout([], [_carrier("AGENTS.md", "codex", create=True)]).targets) == 1
+
+
+@pytest.mark.parametrize(
+    ("real", "misled"),
+    [
+        (".git/config", True),
+        ("sub/.git/HEAD", True),
+        (".memory/fact.md", True),
+        (".memory/MEMORY.md", True),
+        (".claude/settings.local.json", True),
+        ("src/main.py", True),
+        ("Makefile", True),
+        ("docs/AGENTS.md", False),
+        ("CLAUDE.md", False),
+        ("docs/rules.txt", False),
+        (".cursorrules", False),
+    ],
+)
+def test_a_link_to_what_is_no_text_for_people_gets_no_block(real: str, *, misled: bool) -> None:
+    file = _file("AGENTS.md", FileKind.SYMLINK, real=ROOT / real, data=b"x", identity=(1, 2))
+    layout = _layout([file], [_carrier("AGENTS.md", "codex")])
+    assert [notice.code for notice in layout.notices] == (["carrier-misled"] if misled else [])
+    assert bool(layout.targets) is not misled
