@@ -160,6 +160,9 @@ def _list_lock(timeout: float) -> files.Locking:
 
 
 def _save(projects: list[Project]) -> None:
+    guard = paths.state_dir() / ".gitignore"
+    if not guard.exists():  # homes are kept in repositories too, and private texts lie here
+        files.write_own(guard, b"*\n")
     for orphan in paths.projects_file().parent.glob(f".{paths.projects_file().name}.*.agent-bridge.tmp"):
         orphan.unlink(missing_ok=True)  # of a killed process: the list is written under its lock alone
     document = {"schema": SCHEMA, "projects": [_to_json(project) for project in projects]}

@@ -105,6 +105,7 @@ def writable(scope: ScopeName | None, directory: Path | None) -> Place:
     Raises RefusedError where the project has no store: nothing appears in a repository unasked.
     """
     from agent_bridge.config import load_settings  # late: it takes 0.1 s, and reading needs no settings
+    from agent_bridge.projection.presence import check_store
 
     settings = load_settings()
     if scope is ScopeName.global_:
@@ -112,6 +113,7 @@ def writable(scope: ScopeName | None, directory: Path | None) -> Place:
         place.store.create()
         return place
     place = project_place(directory, settings)
+    check_store(place.directory)
     if not place.exists:
         raise RefusedError(
             "This project has no memory yet",

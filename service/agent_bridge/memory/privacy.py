@@ -151,5 +151,5 @@ def _load(path: Path) -> Judgements:
         return Judgements(paths, ids, texts)
     except FileNotFoundError:
         return Judgements()
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return Judgements(all_private=True)

@@ -141,7 +141,7 @@ class Store:
         if self.scope == "global":
             ensure_private_dir(self.root)
         (self.root / "entries").mkdir(parents=True, exist_ok=True)
-        image = files.read_image(self.root / ".gitignore", within=self.root)
+        image = files.read_image(self.root / ".gitignore", within=self.root, plain=True)
         present = image.data.decode("utf-8", "replace").splitlines()
         missing = [name for name in IGNORED if name not in present]
         if missing:

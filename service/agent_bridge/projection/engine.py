@@ -145,6 +145,7 @@ class Engine:
             )
         with files.locked(self.lock, timeout=self._settings.lock_timeout_s, purpose="projection"):
             self._presence.check()
+            self.ledger.entries()  # unreadable, it stops everything here: nothing is written unrecorded
             self._rest = None
             inside = frozenset(path for path in hint if path.is_relative_to(self.store.root))
             survey = self._looked(fresh=not first and (not hint or inside != hint))
@@ -279,8 +280,7 @@ class Engine:
         self._failed = False
         self._step()
         try:
-            if self.project is not None:
-                self._excluder.keep(survey, snapshot, full=full)
+            self._excluder.keep(survey, snapshot, full=full)
             if self.store.root.is_dir():
                 due = self._write_index(snapshot)
             if full:
@@ -315,7 +315,7 @@ class Engine:
 
     def _write_index_json(self, snapshot: Snapshot) -> None:
         if self.store.root.is_dir():
-            image = files.read_image(self.store.root / INDEX_JSON, within=self.store.root)
+            image = files.read_image(self.store.root / INDEX_JSON, within=self.store.root, plain=True)
             content = index_json(self._indexable(snapshot, INDEX_JSON))
             files.replace(image, content, keep_dir=self.ledger.kept, sync=False)
         self._indexed = snapshot.digest
@@ -331,7 +331,7 @@ class Engine:
 
     def _write_index(self, snapshot: Snapshot) -> float | None:
         place = self.store.root / INDEX
-        image = files.read_image(place, within=self.store.root)
+        image = files.read_image(place, within=self.store.root, plain=True)
         current = image.data.decode("utf-8", "replace") if image.existed else None
         readable = self._indexable(snapshot, INDEX)
         unreadable = frozenset(problem.path for problem in snapshot.problems)

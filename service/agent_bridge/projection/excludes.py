@@ -16,6 +16,9 @@ from agent_bridge import git
 
 TEMPORARY_FILES = ".*.agent-bridge.tmp"
 DERIVED_FILES = ("MEMORY.md", "index.json")
+_FACTS = "*.[mM][dD]"
+_BESIDE_FACTS = "*.[mM][dD]?*"
+"""What editors and agents put beside a fact while they save it."""
 _PROBE = "no-fact-has-this-name.agent-bridge.md"
 
 
@@ -61,7 +64,7 @@ def guard_lines(*, local: bool = False, shared: Iterable[str] = ()) -> list[str]
     For a repository whose own `.gitignore` takes markdown in again: that beats `info/exclude`, and only a
     `.gitignore` further down beats that (gitignore(5)).
     """
-    return ["*"] if local else ["*.md", "*.md?*", *_let_in("", shared)]
+    return ["*"] if local else [_FACTS, _BESIDE_FACTS, *_let_in("", shared)]
 
 
 def needs_guard(checkout: git.Checkout, store: Path) -> bool:
@@ -96,8 +99,7 @@ def check(checkout: git.Checkout, store: Path, private: Iterable[Path]) -> list[
 
 
 def _store_lines(top: str, shared: Iterable[str]) -> list[str]:
-    lines = [f"{top}/**/*.md"]
-    lines.append(f"{top}/**/*.md?*")  # what editors and agents put beside a fact while they save it
+    lines = [f"{top}/**/{_FACTS}", f"{top}/**/{_BESIDE_FACTS}"]
     lines.append(f"{top}/index.json")
     return lines + _let_in(top, shared)
 

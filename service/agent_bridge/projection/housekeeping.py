@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from agent_bridge import files, git
+from agent_bridge import files, git, paths
 from agent_bridge.errors import AgentBridgeError
 from agent_bridge.harnesses import config_edit
 from agent_bridge.harnesses.base import Notice
@@ -29,7 +29,9 @@ class Excluder:
     """
 
     def __init__(self, project: Project | None, ledger: Ledger) -> None:
+        """`project` None: the global store."""
         self._project = project
+        self._store = paths.global_store() if project is None else project.store
         self._ledger = ledger
         self._tracked: set[Path] = set()
         self._stamp: object = self
@@ -48,6 +50,8 @@ class Excluder:
     def keep(self, survey: Survey, snapshot: Snapshot, *, full: bool = True) -> None:
         """Bring our section of info/exclude in line with the store."""
         project, checkout = self._project, survey.checkout
+        if project is None:
+            self._keep_global(snapshot)
         if checkout is None or project is None:
             return
         stamp = git.index_stamp(checkout)
@@ -81,6 +85,13 @@ class Excluder:
             )
         self._kept = wanted
 
+    def _keep_global(self, snapshot: Snapshot) -> None:
+        """The same for the global store, in its own .gitignore: homes are kept in repositories too."""
+        shared = sorted(fact.path for fact in snapshot.shared)
+        if shared != self._kept and self._store.is_dir():
+            apply.edit_lines(self._ledger, self._store / ".gitignore", excludes.guard_lines(shared=shared))
+            self._kept = shared
+
     def _guard(
         self, checkout: git.Checkout, store: Path, lines: list[str], *, look: bool, always: bool
     ) -> None:
@@ -91,7 +102,7 @@ class Excluder:
         place = store / ".gitignore"
         if place in self._tracked and git.activity(checkout):
             return
-        data = files.read_image(place, within=store).data
+        data = files.read_image(place, within=store, plain=True).data
         stands = config_edit.remove_lines(data) != data
         if always or stands or (look and excludes.needs_guard(checkout, store)):
             apply.edit_lines(self._ledger, place, lines)

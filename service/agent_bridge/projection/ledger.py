@@ -183,7 +183,7 @@ def _parse(file: Path) -> dict[str, Entry]:
                 remedy="Use that version of agent-bridge to eject, or upgrade.",
             )
         return {item["path"]: _entry(item) for item in document["entries"]}
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise AgentBridgeError(
             "The ledger can't be read",
             path=file,

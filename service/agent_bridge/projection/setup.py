@@ -265,7 +265,7 @@ def _guard_private(project: Project, engine: Engine) -> None:
     if checkout is None or not (snapshot.private or snapshot.withheld or project.mode == "local"):
         return
     place = project.store / ".gitignore"
-    image = files.read_image(place, within=project.store)
+    image = files.read_image(place, within=project.store, plain=True)
     if _GUARD.encode() not in image.data:
         gap = b"" if not image.data or image.data.endswith(b"\n") else b"\n"
         files.replace(image, image.data + gap + _guard_lines(), keep_dir=engine.ledger.kept)
@@ -273,7 +273,7 @@ def _guard_private(project: Project, engine: Engine) -> None:
 
 def _lift_guard(project: Project) -> None:
     place = project.store / ".gitignore"
-    image = files.read_image(place)
+    image = files.read_image(place, plain=True)
     if image.existed and _guard_lines() in image.data:
         files.replace(image, image.data.replace(_guard_lines(), b""), keep_dir=project.state / "kept")
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from agent_bridge.errors import RefusedError
 from agent_bridge.projection.engine import Engine
 
 
@@ -39,3 +42,19 @@ def test_a_link_into_gits_own_files_gets_no_block(engine: Engine, repository: Pa
         assert "carrier-misled" in [notice.code for notice in told]
     assert (repository / ".git/config").read_bytes() == config
     assert b"harbour" in (repository / "CLAUDE.md").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["index.json", "MEMORY.md", ".gitignore"])
+def test_a_derived_file_that_is_a_link_to_a_fact_is_not_written(engine: Engine, name: str) -> None:
+    store = engine.store.root
+    engine.reconcile()
+    (store / "way.md").write_text("The harbour is north.\n")
+    (store / name).unlink()
+    (store / name).symlink_to("way.md")
+    try:
+        engine.reconcile()
+        engine.settle()
+        engine.store.create()
+    except RefusedError as error:
+        assert error.path == str(store / name)
+    assert (store / "way.md").read_text() == "The harbour is north.\n"

@@ -10,7 +10,7 @@ import pytest
 
 from agent_bridge import projects
 from agent_bridge.config import Settings
-from agent_bridge.errors import RefusedError
+from agent_bridge.errors import AgentBridgeError, NotFoundError, RefusedError
 from agent_bridge.harnesses.claude_places import slug
 from agent_bridge.projection import preview, setup
 from agent_bridge.projection.engine import Engine, global_engine
@@ -294,3 +294,38 @@ def test_worktrees_of_a_bare_repository_let_in_nothing_of_each_other_s(
         git(sealed_home / name, "add", "-A")
         staged.append(git(sealed_home / name, "ls-files", ".memory/role.md"))
     assert staged == ["", ".memory/role.md\n"]
+
+
+def test_an_unreadable_ledger_stops_everything(project: Project, engine: Engine, repository: Path) -> None:
+    engine.reconcile()
+    (project.state / "ledger.json").write_text("[" * 100_000)
+    engine.store.add("Start\n\nA fact that must wait.")
+    with pytest.raises(AgentBridgeError, match="ledger"):
+        engine.reconcile()
+    assert (repository / "AGENTS.md").read_bytes() == AGENTS
+
+
+def test_a_home_kept_in_git_takes_no_private_text_of_ours(
+    engine: Engine, sealed_home: Path, settings: Settings
+) -> None:
+    git(sealed_home, "init", "-q")
+    (sealed_home / ".memory").mkdir()
+    user = global_engine(settings)
+    user.store.add("My own salary is low.", private=True)
+    user.store.add("I like tea.")
+    user.reconcile()
+    engine.store.add("My project salary is lower.", private=True)
+    engine.reconcile()
+    git(sealed_home, "add", "-A", ".local")
+    staged = git(sealed_home, "ls-files", ".local")
+    assert "i-like-tea" in staged
+    assert "salary" not in staged
+    assert "state/agent-bridge" not in staged
+    assert "salary" not in git(sealed_home, "grep", "--cached", "-h", "-e", ".", "--", ".local")
+
+
+def test_an_upper_case_ending_is_not_addable(engine: Engine, repository: Path) -> None:
+    (repository / ".memory/NOTE.MD").write_text("Unjudged.\n")
+    engine.reconcile()
+    git(repository, "add", "-A")
+    assert "NOTE" not in git(repository, "ls-files")

@@ -12,8 +12,8 @@ from agent_bridge.projection.excludes import escape, exclude_lines, needs_line
 def test_everything_is_left_out_before_what_is_shared_is_let_in() -> None:
     lines = exclude_lines(shared=["entries/b.md", "conventions.md", "entries/a.md"])
     assert lines == [
-        "/.memory/**/*.md",
-        "/.memory/**/*.md?*",
+        "/.memory/**/*.[mM][dD]",
+        "/.memory/**/*.[mM][dD]?*",
         "/.memory/index.json",
         "!/.memory/conventions.md",
         "!/.memory/entries/a.md",
