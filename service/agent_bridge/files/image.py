@@ -33,15 +33,25 @@ class FileImage(NamedTuple):  # as fast to import as it is to make, which a data
     existed: bool
 
 
-def read_image(path: Path, *, within: Path | None = None, limit: int = DEFAULT_LIMIT) -> FileImage:
+def read_image(
+    path: Path, *, within: Path | None = None, limit: int = DEFAULT_LIMIT, plain: bool = False
+) -> FileImage:
     """Read a regular file whole, through symlinks.
 
-    `within`: the real file must lie below this directory. `limit`: bytes. Raises RefusedError for a dangling
+    `within`: the real file must lie below this directory. `plain`: the name itself must be no symlink, for a
+    file that is ours, which could lead to one that isn't. `limit`: bytes. Raises RefusedError for a dangling
     symlink, a loop, a symlink that leads out, a directory, FIFO, socket or device (none is opened), a file
     over the limit and where rights are missing; ConflictError for one that changes all the time.
     """
     try:
         for _ in range(_READ_TRIES):
+            if plain and path.is_symlink():
+                raise RefusedError(
+                    "This is a symlink, not a file of its own",
+                    path=path,
+                    detail=f"It leads to {path.readlink()}, which would be overwritten.",
+                    remedy="Remove it.",
+                )
             real = _real(path)
             if real is None:
                 return _missing(path, within)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -51,10 +52,7 @@ def test_a_derived_file_that_is_a_link_to_a_fact_is_not_written(engine: Engine, 
     (store / "way.md").write_text("The harbour is north.\n")
     (store / name).unlink()
     (store / name).symlink_to("way.md")
-    try:
-        engine.reconcile()
-        engine.settle()
-        engine.store.create()
-    except RefusedError as error:
-        assert error.path == str(store / name)
+    for work in (engine.reconcile, engine.settle, engine.store.create):
+        with contextlib.suppress(RefusedError):
+            work()
     assert (store / "way.md").read_text() == "The harbour is north.\n"
