@@ -314,5 +314,7 @@ def _remove_made(entry: Entry) -> None:
     for directory in reversed(entry.directories):
         try:
             Path(directory).rmdir()
+        except FileNotFoundError:
+            continue  # removed already, before a kill
         except OSError:  # somebody else's files are in it by now
             return

@@ -159,6 +159,8 @@ def remove_directories(directories: Sequence[str]) -> None:
     for directory in reversed(directories):
         try:
             Path(directory).rmdir()
+        except FileNotFoundError:
+            continue  # removed already, before a kill
         except OSError:  # not empty: somebody uses it now, so it stays
             return
 
