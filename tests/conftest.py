@@ -9,6 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# An example takes as long as the machine is busy: a time limit would fail by chance, not by fault.
+settings.register_profile("agent-bridge", deadline=None)
+settings.load_profile("agent-bridge")
 
 _CLEARED = ("AGENT_BRIDGE_", "CLAUDE", "CODEX", "GIT_", "XDG_", "OPENCODE", "GEMINI")
 
