@@ -42,6 +42,7 @@ def preview_text(would: Preview) -> str:
             f"From Codex's memories: {counts.get('project', 0)} for this project, {counts.get('global', 0)} "
             f"for all projects, {counts.get('held', 0)} held for other projects until their `init`."
         )
+        parts += [f"  {directory}: {count}" for directory, count in would.held.items()]
     parts += [f"{notice.level}: {_told(notice).text}" for notice in would.notices]
     return "\n".join(parts)
 

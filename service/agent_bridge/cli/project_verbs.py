@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -28,6 +29,7 @@ from agent_bridge.cli.where import ProjectOption, start_directory
 from agent_bridge.config import Settings, load_settings
 from agent_bridge.daemon.client import service_is_running
 from agent_bridge.errors import EXIT_DONE, EXIT_LEFT_UNDONE, AgentBridgeError
+from agent_bridge.harnesses.base import Notice
 from agent_bridge.projection import preview, review, setup
 from agent_bridge.projection.engine import Engine, Report, global_engine
 from agent_bridge.projection.ledger import Ledger
@@ -96,7 +98,7 @@ def init(
         view=(_init_text(done, () if is_told else would.steps),),
         messages=(
             *_odd(settings),
-            *(warning(f"{path} was left where it is: {reason}") for path, reason in done.left),
+            *(warning(f"{path} isn't taken over: {reason}. It is kept.") for path, reason in done.left),
             *report_messages(done.report),
             *_service_hint("Next, start the service: `agent-bridge service install`, or `agent-bridge up`."),
         ),
@@ -255,7 +257,11 @@ def _describe(directory: Path | None, settings: Settings, *, local: bool) -> Pro
 
 def _passed(engine: Engine) -> Report:
     report = engine.reconcile()
-    engine.settle()
+    try:
+        engine.settle()
+    except AgentBridgeError as error:
+        trouble = Notice("warning", error.code, error.sentence())
+        report = replace(report, notices=(*report.notices, trouble))
     return report
 
 

@@ -92,7 +92,10 @@ def list_facts(
         messages += [
             warning(f"{place.directory / one.path}: {one.reason}. {one.remedy}") for one in snapshot.problems
         ]
-    nothing = _nothing_here(places) or _nothing_fits(rows)
+    filtered = bool(tag or kind or private)
+    nothing = _nothing_here(places) or _nothing_fits(
+        rows, told="No fact fits." if filtered else "No facts yet."
+    )
     return Result("list", data={"facts": data}, view=(fact_table(rows),), messages=(*nothing, *messages))
 
 
@@ -118,8 +121,8 @@ def show_fact(
     return Result("show", data=data, view=(fact_in_full(found, is_private=found.id in privates),))
 
 
-def _nothing_fits(found: Sequence[object]) -> tuple[Message, ...]:
-    return () if found else (info("No fact fits."),)
+def _nothing_fits(found: Sequence[object], told: str = "No fact fits.") -> tuple[Message, ...]:
+    return () if found else (info(told),)
 
 
 def _nothing_here(places: tuple[Place, ...]) -> tuple[Message, ...]:

@@ -78,16 +78,20 @@ def _react(
     from agent_bridge.watch.observer import open_watcher
     from agent_bridge.watch.watches import WatchSet
 
-    settings = read_settings()
-    log.configure(settings.log_level)
-    for warning in settings.warnings:
-        log.get_logger("settings").warning(warning)
+    def read_and_apply() -> Settings:
+        settings = read_settings()
+        log.configure(settings.log_level)
+        for warning in settings.warnings:
+            log.get_logger("settings").warning(warning)
+        return settings
+
+    settings = read_and_apply()
     watches = WatchSet(inbox.put, open_watcher, polling=settings.polling)
     jobs = Jobs(lambda name: inbox.put(DueJob(name)))
     reactor = Reactor(
         inbox=inbox,
         settings=settings,
-        reload_settings=read_settings,
+        reload_settings=read_and_apply,
         supervisor=Supervisor(engines or ProjectionEngines(pulse.step), settings),
         watches=watches,
         jobs=jobs,

@@ -22,6 +22,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_bridge import paths
+from agent_bridge.log import get_logger
+
+_log = get_logger("status")
 
 HEADER_LIMIT = 8 * 1024
 CLIENT_SECONDS = 2.0
@@ -131,6 +134,9 @@ class StatusServer:
         except BlockingIOError:
             return
         except OSError:
+            self._drop(client)
+        except Exception:  # noqa: BLE001 - one bad answer must not silence the service for everybody
+            _log.exception("a status request failed")
             self._drop(client)
 
     def _read(self, client: _Client) -> None:

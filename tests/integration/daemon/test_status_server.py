@@ -62,6 +62,15 @@ def get(path: str) -> tuple[int, Any]:
     return code, json.loads(body)
 
 
+def test_one_bad_answer_silences_nobody(server: StatusServer, document: dict[str, Any]) -> None:
+    document["text"] = object()  # no JSON
+    with connect() as peer:
+        peer.sendall(b"GET /v1/status HTTP/1.1\r\n\r\n")
+        assert peer.recv(65536) == b""
+    document["text"] = "fine again"
+    assert get("/v1/status")[0] == 200
+
+
 def test_status_and_health(server: StatusServer, document: dict[str, Any]) -> None:
     assert get("/v1/status") == (200, DOCUMENT)
     assert get("/v1/status?x=1") == (200, DOCUMENT)
