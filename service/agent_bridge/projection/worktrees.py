@@ -78,6 +78,6 @@ def _remembered(memory: Path) -> set[str]:
     try:
         found = json.loads(memory.read_bytes())
         return {text for text in found if isinstance(text, str)}
-    except (FileNotFoundError, ValueError, TypeError):
+    except (FileNotFoundError, ValueError, TypeError, RecursionError):
         # Damaged: at worst a deleted fact of a worktree comes once more.
         return set()
