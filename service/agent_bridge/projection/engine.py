@@ -19,10 +19,10 @@ from agent_bridge.config import Settings
 from agent_bridge.errors import AgentBridgeError
 from agent_bridge.harnesses.base import Notice
 from agent_bridge.memory.fact import Fact
-from agent_bridge.memory.index import index_json, render_index
 from agent_bridge.memory.snapshot import Problem, Snapshot
 from agent_bridge.memory.store import Store
 from agent_bridge.projection import housekeeping, review
+from agent_bridge.projection.derived import DerivedFiles
 from agent_bridge.projection.ledger import Ledger
 from agent_bridge.projection.plan import Wanted
 from agent_bridge.projection.presence import Presence
@@ -37,9 +37,6 @@ _FIRST_READ = 4
 
 _LOOK_AFRESH_S = 1800.0
 """Seconds after which everything is looked at afresh, whatever the signs say."""
-
-INDEX = "MEMORY.md"
-INDEX_JSON = "index.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +115,7 @@ class Engine:
         self._told: tuple[Notice, ...] = ()
         self._failed = False
         self._lost: tuple[Notice, ...] = ()
+        self._derived = DerivedFiles(self.store.root, self.ledger, grace=settings.claude_index_grace_s)
         self._excluder = housekeeping.Excluder(project, self.ledger)
 
     @property
@@ -135,59 +133,28 @@ class Engine:
         first, self._began = not self._began, True
         started = time.monotonic()
         if not hint and self._rest is not None and self._is_still(self._rest):
-            self._generation += 1
-            return replace(
-                self._rest.report,
-                generation=self._generation,
-                wrote=(),
-                duration_ms=(time.monotonic() - started) * 1000,
-                projected_ms=0.0,
-            )
+            return self._still_so(self._rest.report, started)
         with files.locked(self.lock, timeout=self._settings.lock_timeout_s, purpose="projection"):
             self._presence.check()
             self.ledger.entries()  # unreadable, it stops everything here: nothing is written unrecorded
             self._rest = None
             inside = frozenset(path for path in hint if path.is_relative_to(self.store.root))
-            survey = self._looked(fresh=not first and (not hint or inside != hint))
-            self._step()
-            outcome = Outcome()
-            snapshot: Snapshot | None = None
-            if not self._recovered:
-                self._recover()
-            if 0 < len(inside) <= _FIRST_READ:
-                for path in inside:
-                    snapshot = self.store.refresh(path)
-                if snapshot is not None:
-                    outcome = self._project(survey, snapshot)
-            projected = time.monotonic()
             full = inside != hint or not hint
+            survey = self._looked(fresh=full and not first)
+            self._step()
+            self._recover()
+            outcome, snapshot = self._project_first(survey, inside)
             adopted = self._adopt(survey) if full else ()
             whole = self.store.scan()
             if snapshot is None or whole.digest != snapshot.digest:
                 outcome = _joined(outcome, self._project(survey, whole))
-                projected = time.monotonic()
+            projected = time.monotonic()
             due, kept = self._keep_house(survey, whole, full=full)
             self._generation += 1
-            ended = time.monotonic()
             at_rest = not hint and due is None and not (outcome.waiting or outcome.notices or self._failed)
             seen = self._signs(survey) if at_rest else None
-        report = Report(
-            project="global" if self.project is None else self.project.id,
-            generation=self._generation,
-            wrote=tuple(dict.fromkeys(outcome.wrote)),
-            waiting=outcome.waiting,
-            problems=whole.problems,
-            notices=tuple(dict.fromkeys((*survey.notices, *outcome.notices, *adopted, *kept))),
-            candidates=review.count_candidates(self.state),
-            facts=len(whole.facts),
-            shared=len(whole.shared),
-            private=len(whole.private),
-            withheld=len(whole.withheld),
-            left_out=outcome.left_out,
-            duration_ms=(ended - started) * 1000,
-            projected_ms=(projected - started) * 1000,
-            index_due=due,
-        )
+        notices = (*survey.notices, *outcome.notices, *adopted, *kept)
+        report = self._report(whole, outcome, notices, due=due, started=started, projected=projected)
         self._rest = None if seen is None else _Rest(self._wall(), whole.digest, seen, report)
         return report
 
@@ -197,7 +164,7 @@ class Engine:
         if snapshot.digest != self._indexed:
             with files.locked(self.lock, timeout=self._settings.lock_timeout_s, purpose="index"):
                 self._presence.check()
-                self._write_index_json(snapshot)
+                self._write_json(snapshot)
 
     def is_echo(self, path: Path) -> bool:
         """Whether a changed file holds just what we wrote there last."""
@@ -218,6 +185,39 @@ class Engine:
         """The last survey, however old."""
         return self._survey
 
+    def _report(
+        self,
+        snapshot: Snapshot,
+        outcome: Outcome,
+        notices: Iterable[Notice],
+        *,
+        due: float | None,
+        started: float,
+        projected: float,
+    ) -> Report:
+        return Report(
+            project="global" if self.project is None else self.project.id,
+            generation=self._generation,
+            wrote=tuple(dict.fromkeys(outcome.wrote)),
+            waiting=outcome.waiting,
+            problems=snapshot.problems,
+            notices=tuple(dict.fromkeys(notices)),
+            candidates=review.count_candidates(self.state),
+            facts=len(snapshot.facts),
+            shared=len(snapshot.shared),
+            private=len(snapshot.private),
+            withheld=len(snapshot.withheld),
+            left_out=outcome.left_out,
+            duration_ms=(time.monotonic() - started) * 1000,
+            projected_ms=(projected - started) * 1000,
+            index_due=due,
+        )
+
+    def _still_so(self, report: Report, started: float) -> Report:
+        self._generation += 1
+        took = (time.monotonic() - started) * 1000
+        return replace(report, generation=self._generation, wrote=(), duration_ms=took, projected_ms=0.0)
+
     def _is_still(self, rest: _Rest) -> bool:
         """Whether everything is as it was when there was nothing left to do."""
         if self._survey is None or not 0 <= self._wall() - rest.at < _LOOK_AFRESH_S:
@@ -225,7 +225,7 @@ class Engine:
         return self.store.scan().digest == rest.digest and self._signs(self._survey) == rest.signs
 
     def _signs(self, survey: Survey) -> Signs:
-        ours = [self.store.root / INDEX, self.store.root / INDEX_JSON, self.ledger.kept]
+        ours = [self._derived.index, self._derived.json, self.ledger.kept]
         ours += [review.candidates_directory(self.state)]
         return signs(survey, [*ours, *(Path(entry.path) for entry in self.ledger.entries())])
 
@@ -255,8 +255,18 @@ class Engine:
             outcome.left_out.update(dict.fromkeys(survey.unserved, ids))
         return outcome
 
+    def _project_first(self, survey: Survey, changed: frozenset[Path]) -> tuple[Outcome, Snapshot | None]:
+        """Read and project what is known to have changed, before everything else is compared."""
+        snapshot: Snapshot | None = None
+        if len(changed) <= _FIRST_READ:
+            for path in changed:
+                snapshot = self.store.refresh(path)
+        return (Outcome() if snapshot is None else self._project(survey, snapshot)), snapshot
+
     def _recover(self) -> None:
-        """Repair what a killed process left behind; under the lock, so nobody else is writing."""
+        """Once: repair what a killed process left behind; under the lock, so nobody else is writing."""
+        if self._recovered:
+            return
         places = {Path(entry.path).parent for entry in self.ledger.entries()}
         done = self.store.recover()
         done += files.recover(self.ledger.kept, sorted(place for place in places if place.is_dir()))
@@ -281,17 +291,17 @@ class Engine:
         self._step()
         try:
             self._excluder.keep(survey, snapshot, full=full)
-            if self.store.root.is_dir():
-                due = self._write_index(snapshot)
+            indexable = self._indexable(snapshot, self._derived.index)
+            due = self._derived.write_index(indexable, snapshot.problems, now=self._now())
             if full:
                 self._told = self._look_around(survey, snapshot)
-                self._write_index_json(snapshot)
+                self._write_json(snapshot)
             elif snapshot.digest != self._indexed:
                 quiet = self._wall() + self._settings.index_delay_s
                 due = quiet if due is None else min(due, quiet)
         except AgentBridgeError as error:
             self._failed = True
-            self._told = (*self._told, Notice("warning", error.code, str(error)))
+            return due, (*self._told, Notice("warning", error.code, error.sentence()))
         return due, self._told
 
     def _look_around(self, survey: Survey, snapshot: Snapshot) -> tuple[Notice, ...]:
@@ -299,54 +309,24 @@ class Engine:
         if self.project is not None:
             tracked = self._excluder.tracked
             notices += housekeeping.tell_git(self.project, survey, snapshot, tracked, self._wall())
-            self._lost = (*self._lost, *housekeeping.keep_copies(self.project, tracked, self._now()))
+            replaced = housekeeping.keep_copies(self.project, tracked, self._now())
+            self._lost = tuple(dict.fromkeys((*self._lost, *replaced)))
         kept = sorted(self.ledger.kept.glob("*.kept"))
         if kept:
             text = f"{len(kept)} save(s) that were caught in a write lie in {self.ledger.kept}."
             notices.append(Notice("warning", "kept-saves", text, kept[0]))
-        return (*notices, *self._lost)
+        return (*notices, *self._lost, *self._derived.lost)
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._wall(), UTC)
 
-    def _indexable(self, snapshot: Snapshot, name: str) -> tuple[Fact, ...]:
+    def _indexable(self, snapshot: Snapshot, place: Path) -> tuple[Fact, ...]:
         """The facts for a derived file: private ones only where Git doesn't track that file."""
-        return snapshot.shared if self._excluder.tracks(self.store.root / name) else _readable(snapshot)
+        return snapshot.shared if self._excluder.tracks(place) else _readable(snapshot)
 
-    def _write_index_json(self, snapshot: Snapshot) -> None:
-        if self.store.root.is_dir():
-            image = files.read_image(self.store.root / INDEX_JSON, within=self.store.root, plain=True)
-            content = index_json(self._indexable(snapshot, INDEX_JSON))
-            files.replace(image, content, keep_dir=self.ledger.kept, sync=False)
+    def _write_json(self, snapshot: Snapshot) -> None:
+        self._derived.write_json(self._indexable(snapshot, self._derived.json))
         self._indexed = snapshot.digest
-
-    def _keep_undecodable(self, image: files.FileImage) -> None:
-        """Bytes of a MEMORY.md that are no UTF-8 can't be carried over; they are kept and told."""
-        try:
-            image.data.decode("utf-8")
-        except UnicodeDecodeError:
-            kept = self.ledger.kept / self.ledger.keep(image.data)
-            text = f"{image.path} wasn't UTF-8; its former bytes are kept as {kept}."
-            self._lost = (*self._lost, Notice("warning", "index-undecodable", text, image.path))
-
-    def _write_index(self, snapshot: Snapshot) -> float | None:
-        place = self.store.root / INDEX
-        image = files.read_image(place, within=self.store.root, plain=True)
-        current = image.data.decode("utf-8", "replace") if image.existed else None
-        readable = self._indexable(snapshot, INDEX)
-        unreadable = frozenset(problem.path for problem in snapshot.problems)
-        text = render_index(
-            current,
-            readable,
-            unreadable=unreadable,
-            now=self._now(),
-            grace=self._settings.claude_index_grace_s,
-        )
-        content = text.text.encode()
-        if not image.existed or image.data != content:
-            self._keep_undecodable(image)
-            files.replace(image, content, keep_dir=self.ledger.kept, sync=False)
-        return None if text.pending is None else text.pending.timestamp()
 
 
 def global_engine(settings: Settings, *, step: Callable[[], None] = lambda: None) -> Engine:

@@ -10,7 +10,7 @@ import pytest
 
 from agent_bridge import projects
 from agent_bridge.config import Settings
-from agent_bridge.errors import AgentBridgeError, NotFoundError, RefusedError
+from agent_bridge.errors import AgentBridgeError, RefusedError
 from agent_bridge.harnesses.claude_places import slug
 from agent_bridge.projection import preview, setup
 from agent_bridge.projection.engine import Engine, global_engine
