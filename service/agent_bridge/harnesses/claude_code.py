@@ -130,7 +130,13 @@ class ClaudeCode(Harness):
         found: list[Adoption] = []
         said = claude_settings.memory_directory(site)
         chosen = site.file(said.value) if said is not None and isinstance(said.value, Path) else None
-        if said is not None and chosen is not None and chosen.is_directory and self._may_adopt(site, chosen):
+        if (
+            said is not None
+            and chosen is not None
+            and chosen.is_directory
+            and self._may_adopt(site, chosen)
+            and not self._is_the_repositorys_word(site, said, chosen)
+        ):
             everywhere = said.path == claude_places.user_settings(site.env)
             scope = Scope.GLOBAL if everywhere else Scope.PROJECT
             found.append(Adoption(chosen.path, scope, f"{said.where} names it as Claude Code's memory"))
@@ -171,6 +177,17 @@ class ClaudeCode(Harness):
         store = site.file(site.project.store).real
         held = (paths.home(site.env), site.project.root, store)
         return not any(each.is_relative_to(name) for each in held for name in (place.path, place.real))
+
+    def _is_the_repositorys_word(
+        self, site: Site, said: claude_settings.Said, place: InstructionFile
+    ) -> bool:
+        """Whether a file that Git tracks names a directory outside of the project.
+
+        What is taken over is shared: a repository must not be able to publish its user's notes.
+        """
+        if site.project is None or said.path is None or not site.file(said.path).tracked:
+            return False
+        return not place.real.is_relative_to(site.project.root)
 
     def _is_too_wide(self, site: Site, chosen: Path) -> bool:
         place = site.file(chosen)
@@ -219,6 +236,14 @@ class ClaudeCode(Harness):
         if said is not None and isinstance(said.value, Path) and self._is_too_wide(site, said.value):
             text = f"{said.where} names {said.value} as Claude Code's memory; nothing is taken over from it."
             found.append(Notice("warning", "claude-memory-too-wide", text, said.path))
+        elif said is not None and isinstance(said.value, Path):
+            chosen = site.file(said.value)
+            if chosen.is_directory and self._is_the_repositorys_word(site, said, chosen):
+                text = (
+                    f"{said.where} comes with the repository and names {said.value} as Claude Code's memory; "
+                    "nothing is taken over from it."
+                )
+                found.append(Notice("warning", "claude-memory-not-yours", text, said.path))
         place = site.file(claude_places.memory_directory(site))
         if place.kind in (FileKind.FILE, FileKind.SYMLINK, FileKind.OTHER):
             text = f"{place.path} is no directory; it is left alone."

@@ -211,6 +211,20 @@ def test_a_directory_of_the_users_own_is_adopted(make: Make, sealed_home: Path, 
     assert len(CLAUDE.key_edits(site)) == 1
 
 
+@pytest.mark.parametrize("layer", [".claude/settings.local.json", ".claude/settings.json"])
+@pytest.mark.parametrize(("place", "adopted"), [("{home}/mine", False), ("{root}/notes", True)])
+def test_a_repository_that_names_a_directory_outside_of_it_is_not_followed(
+    make: Make, layer: str, place: str, *, adopted: bool
+) -> None:
+    setting = f'{{"autoMemoryDirectory": "{place}"}}'
+    root = make({"~/mine/a.md": "x", "notes/b.md": "y", layer: setting}).checkout
+    subprocess.run(["git", "-C", str(root), "add", layer], check=True)
+    site = make({})
+    assert bool(CLAUDE.adoptions(site)) is adopted
+    told = {notice.code for notice in CLAUDE.notices(site)}
+    assert ("claude-memory-not-yours" in told) is not adopted
+
+
 def test_a_directory_for_all_projects_is_adopted_globally(make: Make, sealed_home: Path) -> None:
     site = make({"~/mine/a.md": "x", "~/.claude/settings.json": '{"autoMemoryDirectory": "~/mine"}'})
     assert [(item.directory, item.scope) for item in CLAUDE.adoptions(site)] == [
