@@ -144,7 +144,8 @@ def _with_json(title: str, function: Verb) -> Callable[..., tuple[Result, bool]]
         if wants_to_know:
             words["as_json"] = as_json
         try:
-            return function(**words), as_json
+            # One function may serve several verbs: the envelope names the one that was typed.
+            return function(**words)._replace(command=title), as_json
         except AgentBridgeError as error:
             return failure(title, error), as_json
 

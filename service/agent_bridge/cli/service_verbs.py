@@ -13,7 +13,7 @@ from agent_bridge.cli.app import JsonOption, Verb, Verbs
 from agent_bridge.cli.log_shown import FollowOption, LinesOption, shown_log
 from agent_bridge.cli.result import Result, info
 from agent_bridge.cli.status import status
-from agent_bridge.config import Settings
+from agent_bridge.config import Settings, load_settings
 from agent_bridge.daemon import control
 from agent_bridge.daemon.install import Manager, entry_point, find_manager, installed_manager
 from agent_bridge.errors import EXIT_DONE, EXIT_FAILED, AgentBridgeError, UsageError
@@ -166,6 +166,7 @@ def _managed(command: str, manager: Manager, view: str) -> Result:
 
 def _started(command: str, started: control.Started) -> Result:
     if started.result not in _WORKS:
+        load_settings()  # a setting that can't be used is told here, not in the log alone
         raise AgentBridgeError(
             "The service didn't start", path=started.log, remedy="Its log says why: `agent-bridge logs`."
         )

@@ -148,6 +148,11 @@ READING = [
     ["--version"],
     ["--help"],
     ["review"],
+    ["plan"],
+    ["logs"],
+    ["service", "status"],
+    ["service", "logs"],
+    ["--show-completion", "bash"],
 ]
 
 

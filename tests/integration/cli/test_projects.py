@@ -55,6 +55,44 @@ def test_looking_changes_nothing(repository: Program, words: list[str]) -> None:
     assert tree(repository.cwd.parent) == before
 
 
+READING = [
+    ["list"],
+    ["list", "--private", "--json"],
+    ["show", "unseen"],
+    ["search", "harbour"],
+    ["status"],
+    ["status", "--memory"],
+    ["review"],
+    ["plan"],
+    ["init", "--dry-run"],
+    ["eject", "--dry-run"],
+    ["logs"],
+    ["service", "status"],
+]
+
+
+@pytest.mark.parametrize("words", READING, ids=" ".join)
+def test_reading_in_a_project_that_is_set_up_changes_nothing(
+    set_up: Program, sealed_home: Path, words: list[str]
+) -> None:
+    """A search may keep its cache, in the user's cache directory; Git's index counts too."""
+    set_up("add", "The harbour is north")
+    set_up("add", "Ada keeps bees", "--private")
+    (set_up.cwd / ".memory" / "unseen.md").write_text("Nobody has looked at this one yet.")
+    cache = sealed_home / ".cache"
+
+    def all_but_the_cache() -> dict[str, str]:
+        top = set_up.cwd.parent
+        inside = str(cache.relative_to(top))
+        return {path: found for path, found in tree(top).items() if not path.startswith(inside)}
+
+    before = all_but_the_cache()
+    cached = sorted(cache.rglob("*"))
+    assert set_up(*words).code in (0, 3)
+    assert all_but_the_cache() == before
+    assert words[0] == "search" or sorted(cache.rglob("*")) == cached
+
+
 def test_plan_shows_the_files(repository: Program) -> None:
     assert str(repository.cwd / ".memory") in repository("plan").out
     steps = repository("plan", "--json").json["data"]["steps"]
