@@ -82,11 +82,15 @@ def test_an_untrusted_project_is_told_and_nothing_is_written_for_codex(
     (codex.home / ".codex/config.toml").write_text(
         f'[projects."{git_repo}"]\ntrust_level = "untrusted"\n', "utf-8"
     )
+    for name in ("AGENTS.md", "CLAUDE.md"):
+        (git_repo / name).write_text(THEIRS + "\n", "utf-8")
     product.init(git_repo)
     facts.save(git_repo)
     with product.service() as service:
         told = str(service.project(git_repo)["notices"])
 
+    assert (git_repo / "AGENTS.md").read_text("utf-8") == THEIRS + "\n"
+    assert facts.BODY in (git_repo / "CLAUDE.md").read_text("utf-8")
     assert codex.prompt(git_repo).count(facts.BODY) == 0
     assert "untrusted" in told
 
@@ -119,3 +123,23 @@ def test_files_made_in_the_repository_stay_out_of_git(product: Product, git_repo
 
     assert "AGENTS.md" not in shown.stdout
     assert ".claude" not in shown.stdout
+
+
+def test_a_fact_that_codex_has_no_room_for_is_named_in_status(
+    claude: Claude, codex: Codex, product: Product, git_repo: Path
+) -> None:
+    """Under 2 KiB beside the user's own text: a hook would be the carrier, and there is none yet."""
+    (codex.home / ".codex/config.toml").write_text("project_doc_max_bytes = 2500\n", "utf-8")
+    (git_repo / "AGENTS.md").write_text(f"{THEIRS}\n{'Mine. ' * 200}\n", "utf-8")
+    (git_repo / "CLAUDE.md").write_text("Mine too.\n", "utf-8")
+    product.init(git_repo)
+    facts.save(git_repo)
+    with product.service() as service:
+        project = service.project(git_repo)
+
+    prompt = codex.prompt(git_repo)
+    assert (prompt.count(THEIRS), prompt.count(facts.BODY)) == (1, 0)
+    assert claude.prompt(git_repo).count(facts.BODY) == 1
+    assert "project_doc_max_bytes" in str(project["notices"])
+    [fact] = product.run("list", cwd=git_repo)["data"]["facts"]
+    assert fact["id"] in str(project["left_out"])

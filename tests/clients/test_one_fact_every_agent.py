@@ -31,8 +31,10 @@ class Case:
     codex: tuple[int, int] = (1, 1)
     absent: tuple[str, ...] = ()
     config: str = ""
+    """Codex's config.toml; {root} stands for the project."""
     told: frozenset[str] = frozenset()
-    """Codes of the notices in `status`: the two exceptions that the design names, and nothing else."""
+    """Codes of the notices in `status`: the two exceptions that the design names, a project that Codex is not
+    to trust, and nothing else."""
 
 
 IMPORT, NESTED = frozenset({"claude-import-below-root"}), frozenset({"claude-nested"})
@@ -59,6 +61,13 @@ CASES = (
         absent=("CLAUDE.md",),
         config='project_doc_fallback_filenames = ["TEAM.md"]\n',
     ),
+    Case(
+        "an untrusted project",
+        AGENTS | CLAUDE,
+        codex=(0, 0),
+        config='[projects."{root}"]\ntrust_level = "untrusted"\n',
+        told=frozenset({"codex-untrusted"}),
+    ),
 )
 
 
@@ -68,7 +77,7 @@ def test_each_client_has_the_fact_once(
 ) -> None:
     _lay_out(git_repo, case.files)
     if case.config:
-        (codex.home / ".codex/config.toml").write_text(case.config, "utf-8")
+        (codex.home / ".codex/config.toml").write_text(case.config.replace("{root}", str(git_repo)), "utf-8")
     product.init(git_repo)
 
     with product.service() as service:
