@@ -57,6 +57,29 @@ def entries_replaced(root: Path) -> None:
     (root / ".memory/entries").mkdir()
 
 
+def notices(root: Path) -> set[str]:
+    """Codes of what the status tells about a project."""
+    return {notice["code"] for notice in of(client.read_status(), root)["notices"]}
+
+
+def test_a_store_that_is_gone_is_told_until_it_is_there_again(bridge: Bridge) -> None:
+    root = bridge.project()
+    save(root, "one", "Fact one holds.")
+    bridge.start(*RECONCILE)
+    until_said(root / "AGENTS.md", "Fact one holds.")
+    shutil.rmtree(root / ".memory")
+    until_silent(root / "AGENTS.md", "Fact one holds.")
+    until(lambda: "store-missing" in notices(root), client.read_status)
+    status = of(client.read_status(), root)
+    assert status["facts"]["shared"] == 0
+    watches = {watch["path"]: watch["state"] for watch in status["watches"]}
+    assert watches[str(root / ".memory")] == "missing"
+    (root / ".memory/entries").mkdir(parents=True)
+    until(lambda: "store-missing" not in notices(root), client.read_status)
+    save(root, "two", "Fact two holds.")
+    right(bridge, root, "Fact two holds.")
+
+
 @pytest.mark.parametrize("swap", [recreated, another_in_its_place, entries_replaced])
 def test_a_store_that_is_replaced_is_followed(bridge: Bridge, swap: Callable[[Path], None]) -> None:
     root = bridge.project()
@@ -75,6 +98,7 @@ def test_a_store_moved_away_and_back_is_followed(bridge: Bridge) -> None:
     bridge.start(*RECONCILE)
     (root / ".memory").rename(root / "away")
     until_silent(root / "AGENTS.md", "Fact one holds.")
+    until(lambda: "store-missing" in notices(root), client.read_status)
     (root / "away").rename(root / ".memory")
     until_said(root / "AGENTS.md", "Fact one holds.")
     save(root, "two", "Fact two holds.")

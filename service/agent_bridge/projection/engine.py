@@ -150,10 +150,13 @@ class Engine:
                 outcome = _joined(outcome, self._project(survey, whole))
             projected = time.monotonic()
             due, kept = self._keep_house(survey, whole, full=full)
+            gone = housekeeping.tell_missing_store(self.project)
             self._generation += 1
-            at_rest = not hint and due is None and not (outcome.waiting or outcome.notices or self._failed)
+            at_rest = (
+                not hint and due is None and not (gone or outcome.waiting or outcome.notices or self._failed)
+            )
             seen = self._signs(survey) if at_rest else None
-        notices = (*survey.notices, *outcome.notices, *adopted, *kept)
+        notices = (*gone, *survey.notices, *outcome.notices, *adopted, *kept)
         report = self._report(whole, outcome, notices, due=due, started=started, projected=projected)
         self._rest = None if seen is None else _Rest(self._wall(), whole.digest, seen, report)
         return report

@@ -108,6 +108,14 @@ class Excluder:
             apply.edit_lines(self._ledger, place, lines)
 
 
+def tell_missing_store(project: Project | None) -> tuple[Notice, ...]:
+    """That a project's memory is gone, which looks like one without facts to everybody else."""
+    if project is None or project.store.is_dir():
+        return ()
+    text = f"{project.store} is gone: no agent has a fact of this project until it is back or made anew."
+    return (Notice("warning", "store-missing", text, project.store),)
+
+
 def check_keys(ledger: Ledger) -> list[Notice]:
     """Put back, once, a key of ours that went missing; another value is its user's word."""
     notices: list[Notice] = []
