@@ -63,8 +63,9 @@ def test_a_new_fact_of_claude_is_in_the_store_and_in_codex(
     assert codex.prompt(git_repo).count(LEARNT) == 1
     saved = git_repo / ".memory/build-tool.md"
     head = yaml.safe_load(saved.read_text("utf-8").split("---\n")[1])
-    assert head["description"] == "which runner the tests use"
-    assert head["metadata"]["node_type"] == "memory"
+    assert (head["name"], head["description"]) == ("build-tool", "which runner the tests use")
+    assert head["metadata"].items() >= {"node_type": "memory", "type": "project"}.items()
+    assert {"originSessionId", "modified"} <= head["metadata"].keys()
     assert _lines_for(git_repo, "build-tool.md") == [LINE]
     after = claude.prompt(git_repo)
     assert after.count(LEARNT) == 1

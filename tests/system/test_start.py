@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -77,6 +78,44 @@ def test_the_demonstration_leaves_nothing_behind(newcomer: Newcomer) -> None:
     assert list(newcomer.home.iterdir()) == []
     if sys.platform == "linux":
         assert newcomer.processes() == []
+
+
+def test_a_fresh_checkout_installs_itself_first(newcomer: Newcomer, short_tmp: Path) -> None:
+    """Python and Git are all that is there: no .venv, nothing built."""
+    checkout = short_tmp / "checkout"
+    names = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=START.parents[1],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split("\0")
+    for name in filter(None, names):
+        if (START.parents[1] / name).is_file():  # deleted ones are listed too
+            (checkout / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(START.parents[1] / name, checkout / name)
+    # Where packages come from is the machine's matter: all but that is as new.
+    pip = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+
+    done = subprocess.run(
+        [checkout / "scripts/start"],
+        env=pip | newcomer.environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+
+    if not (checkout / ".venv/bin/agent-bridge").exists() and os.environ.get("CI") != "true":
+        pytest.skip(f"pip can't install here: {done.stderr.strip()[-300:]}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "(once)" in done.stderr
+    assert re.search(r"^ +\d+\.\d ms  AGENTS\.md", done.stdout, re.MULTILINE), done.stdout
+    installed = subprocess.run(
+        [checkout / ".venv/bin/agent-bridge", "--version"], capture_output=True, text=True, check=True
+    )
+    assert installed.stdout.startswith("agent-bridge ")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -94,18 +94,22 @@ def test_status_names_each_and_shows_none(shared: Served, root: Path) -> None:
 
 
 def test_in_a_file_already_tracked_status_says_what_to_do(shared: Served, names: Iterator[str]) -> None:
-    key = KEYS["aws"]
-    files = {"AGENTS.md": "# Rules\n", ".memory/deploy.md": f"Deploys use {key} from the vault.\n"}
-    root = shared.project(next(names), files=files)
-    notice = shared.until_told(root, "secret-tracked")
-    assert notice["path"] == str(root / ".memory/deploy.md")
-    assert "Rotate" in notice["text"]
-    assert "git rm --cached -- .memory/deploy.md" in notice["text"]
-    assert key not in notice["text"]
-    assert key.encode() not in _readable(shared.user, root)
-    shared.user.git(root, "rm", "-q", "--cached", "--", ".memory/deploy.md")
+    files = {f".memory/{kind}.md": f"The {kind} access:\n\n{key}\n" for kind, key in KEYS.items()}
+    root = shared.project(next(names), files={"AGENTS.md": "# Rules\n"} | files)
+    shared.until_told(root, "secret-tracked")
+    notices = [one for one in shared.state(root)["notices"] if one["code"] == "secret-tracked"]
+    told = {Path(one["path"]).stem: one["text"] for one in notices}
+    assert told.keys() == KEYS.keys()
+    for kind, text in told.items():
+        assert "Rotate" in text
+        assert f"git rm --cached -- .memory/{kind}.md" in text
+    printed = str(shared.user.run("status", cwd=root, exit_codes=(0, 1)))
+    seen = printed.encode() + _readable(shared.user, root)
+    assert [kind for kind, key in KEYS.items() if _core(key).encode() in seen] == []
+    shared.user.git(root, "rm", "-q", "--cached", "--", *files)
     shared.user.run("sync", cwd=root)
-    assert key.encode() not in _staged(shared.user, root)
+    staged = _staged(shared.user, root)
+    assert [kind for kind, key in KEYS.items() if _core(key).encode() in staged] == []
 
 
 def test_a_key_that_comes_into_a_fact_takes_it_out(shared: Served, root: Path) -> None:
