@@ -13,13 +13,15 @@ from clients.rig.product import Product
 from clients.rig.prompt import claude_prompt
 from clients.rig.script import Body, Call, write
 
-WORDS = ("jellyfish-keeper", "quiet mornings", "Ada keeps jellyfish", "about-the-user")
+WORDS = ("jellyfish-keeper", "quiet mornings", "Ada keeps jellyfish", "about-the-user", "Tidepool days")
 ABOUT_THE_USER = f"""---
 name: {WORDS[0]}
 description: likes {WORDS[1]}
 metadata:
   type: user
 ---
+
+# {WORDS[4]}
 
 {WORDS[2]} and reads mail at four.
 """
@@ -44,10 +46,11 @@ def test_what_claude_learns_about_the_user_never_reaches_git_or_codex(
         pass
 
     _assert_unknown_to_git(git_repo)
-    assert [codex.prompt(git_repo).count(word) for word in WORDS] == [0, 0, 0, 0]
+    assert [codex.prompt(git_repo).count(word) for word in WORDS] == [0] * len(WORDS)
     index = claude.prompt(git_repo).memory_index
     assert index is not None
     assert f"({WORDS[3]}.md)" in index
+    assert WORDS[2] in (git_repo / f".memory/{WORDS[3]}.md").read_text("utf-8")
 
 
 def test_unshare_takes_a_tracked_fact_out_of_git_and_leaves_it_to_claude(

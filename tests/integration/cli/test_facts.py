@@ -235,6 +235,12 @@ def test_status_memory_shows_everything(remembering: Program) -> None:
     assert "Tabs." in dump
     assert f"- [{one}] The harbour is north (map)" in dump
     assert f"- [{two}] Title\n\n  # Title\n\n  Several\n  lines." in dump
+    (whole,) = remembering("status", "--memory", "--json").json["data"]["memory"]
+    assert whole["documents"] == [{"name": "conventions.md", "text": "# conventions\n\nTabs."}]
+    assert {fact["id"]: fact["body"] for fact in whole["facts"]} == {
+        one: "The harbour is north",
+        two: "# Title\n\nSeveral\nlines.",
+    }
 
 
 @pytest.mark.parametrize("words", [["list"], ["search", "evil"], ["show", "evil"], ["status", "--memory"]])
