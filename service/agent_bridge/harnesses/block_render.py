@@ -214,12 +214,12 @@ def _part(name: str, text: str) -> _Part:
 
 
 def _cost(part: _Part, extra: int) -> int:
-    """Bytes of a part as written, with the empty line before it."""
-    return part.size + 2 + extra * (part.lines + 2)
+    return _costs([part], extra)[0]
 
 
 def _costs(parts: Sequence[_Part], extra: int) -> list[int]:
-    return [_cost(part, extra) for part in parts]
+    """Bytes of each part as written, with the empty line before it."""
+    return [part.size + 2 + extra * (part.lines + 2) for part in parts]
 
 
 def _frame(scope: Scope, extra: int) -> int:

@@ -29,6 +29,10 @@ class Judgements:
     texts: frozenset[str] = frozenset()
     all_private: bool = False
 
+    def __bool__(self) -> bool:
+        """Whether anything is judged private at all."""
+        return self.all_private or bool(self.paths or self.ids or self.texts)
+
     def hold(self, fact: Fact) -> bool:
         """Whether this fact was judged private earlier, whatever its file says now."""
         known = fact.path in self.paths or fact.id in self.ids or fact.text_hash in self.texts

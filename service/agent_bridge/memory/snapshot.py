@@ -65,6 +65,9 @@ def _unique_ids(
     facts: Iterable[tuple[OrderKey, Fact]],
 ) -> tuple[list[tuple[OrderKey, Fact]], list[Problem]]:
     """The first path keeps an id that several claim; the others are known by their path."""
+    facts = list(facts)
+    if len({fact.id for _, fact in facts}) == len(facts):
+        return facts, []
     found: dict[str, tuple[OrderKey, Fact]] = {}
     clashes: list[Fact] = []
     for ranked in facts:

@@ -313,7 +313,9 @@ class Store:
         ranked = [
             (one.order, one.fact) for one in now.values() if one.fact is not None and one.order is not None
         ]
-        secret = [fact for _, fact in ranked if fact.private or fact.secrets or judged.hold(fact)]
+        secret = [fact for _, fact in ranked if fact.private or fact.secrets]
+        if judged:
+            secret = [fact for _, fact in ranked if fact.private or fact.secrets or judged.hold(fact)]
         unheld = [fact for fact in secret if not judged.fully_hold(fact)]
         found = [*problems, *(one.problem for one in now.values() if one.problem is not None)]
         if (unheld or self._privacy.pending) and not judged.all_private:

@@ -344,8 +344,11 @@ def _readable(snapshot: Snapshot) -> tuple[Fact, ...]:
 
 def _distinct(facts: Iterable[Fact]) -> tuple[Fact, ...]:
     """The facts without those whose text an earlier one has already."""
+    listed = tuple(facts)
+    if len({fact.text_hash for fact in listed}) == len(listed):
+        return listed
     first: dict[str, Fact] = {}
-    for fact in facts:
+    for fact in listed:
         first.setdefault(fact.text_hash or fact.path, fact)
     return tuple(first.values())
 

@@ -66,7 +66,7 @@ def lay_out(carriers: Iterable[tuple[Site, Carrier]], *, budget: int, private_st
         target = _target(site, carrier, file, budget)
         found[key] = _merged(found[key], target) if key in found else target
     # A saved fact is to be where most programs read it first.
-    targets = sorted(found.values(), key=lambda target: -len(target.readers))
+    targets = sorted(found.values(), key=lambda target: (-len(target.readers), target.path.name))
     return Layout(tuple(targets), tuple(dict.fromkeys(notices)))
 
 
