@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import yaml
 
 from clients.rig import facts
@@ -94,21 +95,28 @@ def test_an_edit_by_claude_leaves_a_private_pinned_tagged_fact_as_it_was(
     assert claude.prompt(git_repo).count(facts.NAME) == 1
 
 
+@pytest.mark.parametrize("service_is", ["stopped", "running"])
 def test_an_index_that_claude_made_ends_with_one_right_line_a_fact(
-    claude: Claude, product: Product, git_repo: Path
+    claude: Claude, product: Product, git_repo: Path, service_is: str
 ) -> None:
     product.init(git_repo)
     facts.save(git_repo)
     facts.save(git_repo, "Another body.", name="by-hand.md")
     index = git_repo / ".memory/MEMORY.md"
-    index.unlink()
+    if service_is == "stopped":
+        index.unlink()
+        first = claude.prompt(git_repo)
+        assert index.exists(), "Claude writes the index itself where it is missing"
+        with product.service():
+            pass
+    else:
+        with product.service() as service:
+            index.unlink()
+            first = claude.prompt(git_repo)
+            for name in (facts.NAME, "by-hand.md"):
+                service.until_in(index, f"({name})")
 
-    first = claude.prompt(git_repo)
     assert first.memory_index is not None
-    assert index.exists(), "Claude writes the index itself where it is missing"
-    with product.service():
-        pass
-
     lines = index.read_text("utf-8").splitlines()
     assert sum(f"({facts.NAME})" in line for line in lines) == 1
     assert sum("(by-hand.md)" in line for line in lines) == 1

@@ -71,9 +71,10 @@ def test_a_global_override_has_the_global_fact(codex: Codex, product: Product, g
     with product.service():
         pass
 
-    prompt = codex.prompt(git_repo)
-
-    assert (prompt.count("Spelling is British"), prompt.count("Instead.")) == (1, 1)
+    (git_repo / "sub").mkdir()
+    for place in (git_repo, git_repo / "sub"):
+        prompt = codex.prompt(place)
+        assert (prompt.count("Spelling is British"), prompt.count("Instead.")) == (1, 1)
 
 
 def test_an_untrusted_project_is_told_and_nothing_is_written_for_codex(

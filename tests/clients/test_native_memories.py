@@ -63,6 +63,40 @@ def test_memories_from_before_are_where_they_belong(
     assert codex.exec(git_repo).prompt.count(OF_B) == 0
 
 
+@pytest.mark.parametrize("place", ["long", "odd", "symlink", "worktree", "below", "config"])
+def test_what_claude_kept_is_found_wherever_it_keeps_it(
+    claude: Claude, product: Product, git_repo: Path, place: str
+) -> None:
+    """Claude names its directory after the project by a rule of its own; see `claude_places`."""
+    root = git_repo
+    if place == "long":
+        root = git_repo.parent / ("l" * 110) / ("m" * 110)
+        root.parent.mkdir()
+        git_repo.rename(root)
+    elif place == "odd":
+        root = git_repo.rename(git_repo.with_name("Ünï codé & (more) 本 😀"))
+    start = root
+    if place == "symlink":
+        start = root.with_name("link")
+        start.symlink_to(root)
+    elif place == "worktree":
+        start = root.with_name("branch")
+        subprocess.run(["git", "worktree", "add", "-q", str(start)], cwd=root, check=True)
+    elif place == "below":
+        start = root / "sub"
+        start.mkdir()
+    elif place == "config":
+        env = {"CLAUDE_CONFIG_DIR": str(root.with_name("elsewhere"))}
+        claude, product = replace(claude, env=env), replace(product, env=env)
+    assert claude.run(start, [_write]).denied == ()
+
+    product.init(start)
+
+    [fact] = product.run("list", cwd=root)["data"]["facts"]
+    assert LEARNT in product.run("show", fact["id"], cwd=root)["data"]["body"]
+    assert (root / ".memory/build-tool.md").is_file()
+
+
 def _with_index(index: str | None) -> int:
     """A fact of one sentence is its own index line: once there, once in the block."""
     return 1 + (index or "").count(OF_A)

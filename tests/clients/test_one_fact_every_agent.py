@@ -153,7 +153,7 @@ def test_a_fact_of_both_scopes_is_there_once(
     with product.service():
         pass
 
-    for place in (git_repo, elsewhere):
+    for place in (git_repo, git_repo / "sub", elsewhere):
         prompt = claude.prompt(place)
         assert prompt.count(needle) - (prompt.memory_index or "").count(needle) == 1
         assert codex.prompt(place).count(needle) == 1

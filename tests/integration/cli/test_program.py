@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -233,6 +235,35 @@ def test_completion_of_ids(remembering: Program) -> None:
         }
     )
     assert ran.out.split() == [known]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash isn't installed")
+def test_bash_completes(remembering: Program, tmp_path: Path) -> None:
+    """The printed script in a real shell, which asks the program as installed."""
+    known = remembering.id_of("The harbour is north")
+    shell = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    script = tmp_path / "completion.bash"
+    script.write_text(remembering("--show-completion", "bash", env=shell).out)
+    program = Path(sysconfig.get_path("scripts")) / "agent-bridge"
+    asked = (
+        'source "$1"; program=$2; shift 2; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
+        "set -- $(complete -p agent-bridge); "
+        'while [ "$1" != -F ]; do shift; done; "$2" "$program"; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    for words, offered in {
+        ("un",): {"unshare"},
+        ("service", "st"): {"start", "stop", "status"},
+        ("show", known[:4]): {known},
+        ("list", "--pri"): {"--private"},
+    }.items():
+        done = subprocess.run(
+            ["bash", "-c", asked, "bash", str(script), str(program), "agent-bridge", *words],
+            cwd=remembering.cwd,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert set(done.stdout.split()) == offered
 
 
 def test_a_terminal_without_utf8(remembering: Program) -> None:

@@ -205,6 +205,35 @@ def test_nothing_is_written_while_a_rebase_is_stopped(shared: Served, root: Path
     _settled(shared, root, "The first fact.", "Saved amid a rebase.")
 
 
+AT_WORK = {
+    "bisect": (["bisect", "start"], ["bisect", "reset"]),
+    "cherry-pick": (["cherry-pick", "left"], ["cherry-pick", "--abort"]),
+    "revert": (["revert", "--no-edit", "HEAD~1"], ["revert", "--abort"]),
+    "rebase": (["am", "../left.patch"], ["am", "--abort"]),  # `am` and `rebase` leave the same sign
+}
+
+
+@pytest.mark.parametrize("work", AT_WORK)
+def test_nothing_is_written_while_a_command_has_stopped(shared: Served, root: Path, work: str) -> None:
+    git = shared.user.git
+    for branch, texts in (("left", ["left\n"]), ("main", ["right\n", "right, again\n"])):
+        git(root, "checkout", "-q", *([] if branch == "main" else ["-b"]), branch)
+        for text in texts:
+            write(root / "other.txt", text)
+            shared.commit(root, text)
+    write(root.parent / "left.patch", git(root, "format-patch", "--stdout", "-1", "left"))
+    begin, end = AT_WORK[work]
+    before = (root / "AGENTS.md").read_bytes()
+    git(root, *begin, ok=False)
+    with shared.change(root):
+        write_fact(root, "new.md", "Saved amid its work.")
+    shared.until(lambda: work in str(shared.state(root)["waiting"]), lambda: shared.state(root))
+    shared.user.run("sync", cwd=root, exit_codes=(4,))
+    assert (root / "AGENTS.md").read_bytes() == before
+    git(root, *end)
+    _settled(shared, root, "The first fact.", "Saved amid its work.")
+
+
 def test_nothing_is_written_while_the_index_is_locked(shared: Served, root: Path) -> None:
     lock = root / ".git/index.lock"
     before = (root / "AGENTS.md").read_bytes()
