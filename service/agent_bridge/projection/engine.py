@@ -312,7 +312,7 @@ class Engine:
         if self.project is not None:
             tracked = self._excluder.tracked
             notices += housekeeping.tell_git(self.project, survey, snapshot, tracked, self._wall())
-            replaced = housekeeping.keep_copies(self.project, tracked, self._now())
+            replaced = housekeeping.keep_copies(self.project, tracked, self._now(), self._step)
             self._lost = tuple(dict.fromkeys((*self._lost, *replaced)))
         kept = sorted(self.ledger.kept.glob("*.kept"))
         if kept:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -146,7 +147,9 @@ def check_links(ledger: Ledger, store: Store) -> list[Notice]:
     return notices
 
 
-def keep_copies(project: Project, tracked: set[Path], now: datetime) -> list[Notice]:
+def keep_copies(
+    project: Project, tracked: set[Path], now: datetime, step: Callable[[], None] = lambda: None
+) -> list[Notice]:
     """Keep copies of facts that Git ignores; one that Git overwrote since becomes a candidate."""
     notices: list[Notice] = []
 
@@ -157,7 +160,7 @@ def keep_copies(project: Project, tracked: set[Path], now: datetime) -> list[Not
         told = f"Git replaced {lost.path}; its former text waits in `agent-bridge review`."
         notices.append(Notice("warning", "overwritten", told, lost.path))
 
-    look_after(project.store, tracked, project.state / "keepsakes", candidate)
+    look_after(project.store, tracked, project.state / "keepsakes", candidate, step)
     return notices
 
 

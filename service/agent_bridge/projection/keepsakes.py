@@ -30,14 +30,20 @@ class Overwritten:
     data: bytes
 
 
-def look_after(store: Path, tracked: set[Path], place: Path, keep: Callable[[Overwritten], None]) -> int:
+def look_after(
+    store: Path,
+    tracked: set[Path],
+    place: Path,
+    keep: Callable[[Overwritten], None],
+    step: Callable[[], None] = lambda: None,
+) -> int:
     """Copy each untracked fact of `store` to `place`; hand those that Git has replaced since to `keep`.
 
     So are those that a checkout replaced and the way back from it took away.
 
     `tracked`: the paths below `store` in the index. A copy is dropped when `keep` returns, and with a fact
     that its owner committed or deleted. A pass without changes only compares sizes and times.
-    Returns how many facts were handed over.
+    `step` is called before each fact is copied. Returns how many facts were handed over.
     """
     handed = 0
     looked = place / _LOOKED
@@ -52,6 +58,7 @@ def look_after(store: Path, tracked: set[Path], place: Path, keep: Callable[[Ove
             copy.unlink()
     for name in _facts(store):
         if store / name not in tracked:
+            step()
             _copy(store / name, place / name)
     if place.is_dir():
         looked.touch(mode=0o600)

@@ -162,7 +162,8 @@ def _purge_user() -> None:
     """What we kept for all projects; locks stay, somebody may be waiting for one."""
     for directory in (paths.user_state(), native_import.held_directory(), paths.cache_dir()):
         shutil.rmtree(directory, ignore_errors=True)
-    paths.projects_file().unlink(missing_ok=True)
+    for file in (paths.projects_file(), paths.state_dir() / ".gitignore"):
+        file.unlink(missing_ok=True)
 
 
 def undo_all(ledger: Ledger, store: Store) -> list[undo.Undone]:
