@@ -277,13 +277,15 @@ def big_store(lab: Lab, *, quick: bool) -> list[Row]:
             lab.run(lab.program, "search", "zebra", cwd=root)
             search.append((time.monotonic() - begun) * 1000)
     alone = adds(lab, root, turns)
-    warm = [float(line) for line in lab.run(sys.executable, str(HERE / "warm_search.py"), cwd=root).split()]
+    timed = lab.run(sys.executable, str(HERE / "warm_search.py"), cwd=root).splitlines()
+    warm, compared = zip(*(map(float, line.split()) for line in timed), strict=True)
     lab.run(lab.program, "eject", "--yes", cwd=root)
     return [
         {"name": f"add, whole command, {count:,} facts", **spread(add)},
         {"name": "  without a service, so it projects itself", **spread(alone)},
         {"name": f"search, whole command, {count:,} facts", **spread(search)},
-        {"name": "search, warm, inside a process", **aims(spread(warm), p50=50)},
+        {"name": "search, warm, inside a process", **aims(spread(list(warm)), p50=50)},
+        {"name": "  comparing the store with its files before", **spread(list(compared))},
     ]
 
 

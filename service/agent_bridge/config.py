@@ -51,7 +51,7 @@ class Settings(BaseSettings):
     git_poll_s: float = Field(default=0.5, ge=0.05, le=60, allow_inf_nan=False)
     """Seconds between two looks at what Git is doing, while it is at work."""
 
-    root_check_s: float = Field(default=1.0, ge=0.05, le=60, allow_inf_nan=False)
+    root_check_s: float = Field(default=2.0, ge=0.05, le=60, allow_inf_nan=False)
     """Seconds between two checks whether a watched directory is still the same one."""
 
     similarity: float = Field(default=0.5, ge=0, le=1, allow_inf_nan=False)
