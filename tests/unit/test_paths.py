@@ -141,9 +141,9 @@ def test_macos_places_are_apart_and_ignore_xdg(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_harness_homes_follow_their_variables() -> None:
-    env = {**CRON, "CLAUDE_CONFIG_DIR": "/work/claude", "CODEX_HOME": "/work/codex"}
-    assert paths.claude_home(env) == Path("/work/claude")
-    assert paths.codex_home(env) == Path("/work/codex")
+    env = {**CRON, "CLAUDE_CONFIG_DIR": "/srv/claude", "CODEX_HOME": "/srv/codex"}
+    assert paths.claude_home(env) == Path("/srv/claude")
+    assert paths.codex_home(env) == Path("/srv/codex")
 
 
 def test_a_socket_path_that_no_socket_can_have_is_named() -> None:

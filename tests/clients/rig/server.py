@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ class Request:
     side: bool
 
 
-class FakeModel:
+class FakeModel(ABC):
     """What a model server has heard, and what it will say.
 
     A dialect (`anthropic.py`, `responses.py`) overrides the three methods.
@@ -43,17 +44,17 @@ class FakeModel:
         asked = [request.path for request in self.requests]
         return f"asked for {asked}, not answered: {self.unknown}, turns left: {self.script.left}"
 
+    @abstractmethod
     def get(self, path: str) -> object | None:
         """The JSON answer to a GET or HEAD, None for 404."""
-        raise NotImplementedError
 
+    @abstractmethod
     def is_side_request(self, path: str, headers: Mapping[str, str], body: Body) -> bool:
         """Whether the client asks for something of its own (a title, a summary)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def post(self, request: Request, turns: int) -> Answer | None:
         """The answer to a POST, None for 404. `turns` counts the requests so far, this one too."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,10 +46,10 @@ def _fill_claude(memory: Path) -> None:
     )
     write(memory / "style.md", head.format(name="style", type="feedback") + CLAUDE_FACTS[0] + "\n")
     write(
-        memory / "work/flow/release.md", head.format(name="release", type="project") + CLAUDE_FACTS[1] + "\n"
+        memory / "job/flow/release.md", head.format(name="release", type="project") + CLAUDE_FACTS[1] + "\n"
     )
-    write(memory / "work/people.md", CLAUDE_FACTS[2] + "\r\n")
-    write(memory / "work/diagram.png", b"\x89PNG\r\n\x1a\n\0\0")
+    write(memory / "job/people.md", CLAUDE_FACTS[2] + "\r\n")
+    write(memory / "job/diagram.png", b"\x89PNG\r\n\x1a\n\0\0")
     write(memory / ".hidden/state.json", "{}")
     (memory / "empty").mkdir()
     (memory / "again.md").symlink_to("style.md")
@@ -58,9 +58,9 @@ def _fill_claude(memory: Path) -> None:
         f"# My notes\n\n{INLINE}\n\n- [style](style.md) — on style\n",
     )
     (memory / "style.md").chmod(0o640)
-    (memory / "work/people.md").chmod(0o444)
-    (memory / "work/flow").chmod(0o711)
-    (memory / "work/diagram.png").chmod(0o755)
+    (memory / "job/people.md").chmod(0o444)
+    (memory / "job/flow").chmod(0o711)
+    (memory / "job/diagram.png").chmod(0o755)
     memory.chmod(0o700)
 
 
@@ -206,13 +206,13 @@ def test_an_edited_memory_comes_back_as_edited(user: User, roots: tuple[Path, Pa
     one, _ = roots
     before = _theirs(user)
     user.init(one)
-    for name in ("style.md", "work/people.md"):
+    for name in ("style.md", "job/people.md"):
         path = one / ".memory" / name
         path.write_bytes(path.read_bytes() + b"Since May.\n")
     user.run("eject", "--yes", cwd=one)
     memory = user.claude_memory(one).relative_to(user.home).as_posix()
     after = _theirs(user)
-    changed = {f"{memory}/style.md", f"{memory}/work/people.md"}
+    changed = {f"{memory}/style.md", f"{memory}/job/people.md"}
     assert _difference(before, after) == changed
     for name in changed:
         assert after[name][1] == before[name][1]

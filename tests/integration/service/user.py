@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import subprocess
@@ -264,17 +265,20 @@ def write_fact(root: Path, name: str, text: str, /, **keys: str) -> Path:
 
 
 def tree(top: Path) -> dict[str, Entry]:
-    """Everything below a directory."""
+    """Everything below a directory; what goes while it is looked at (a lock's note of its holder) is left out."""
     found: dict[str, Entry] = {}
     for path in sorted(top.rglob("*")):
-        name = path.relative_to(top).as_posix()
-        mode = path.lstat().st_mode & 0o7777
-        if path.is_symlink():
-            found[name] = ("link", 0, str(path.readlink()).encode())
-        elif path.is_dir():
-            found[name] = ("directory", mode, b"")
-        elif path.is_file():
-            found[name] = ("file", mode, path.read_bytes())
-        else:
-            found[name] = ("other", mode, b"")
+        with contextlib.suppress(FileNotFoundError):
+            found[path.relative_to(top).as_posix()] = _entry(path)
     return found
+
+
+def _entry(path: Path) -> Entry:
+    mode = path.lstat().st_mode & 0o7777
+    if path.is_symlink():
+        return ("link", 0, str(path.readlink()).encode())
+    if path.is_dir():
+        return ("directory", mode, b"")
+    if path.is_file():
+        return ("file", mode, path.read_bytes())
+    return ("other", mode, b"")

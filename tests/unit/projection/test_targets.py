@@ -10,7 +10,7 @@ from agent_bridge.harnesses.base import Carrier, FileKind, InstructionFile, Scop
 from agent_bridge.projection.targets import Layout, lay_out
 from agent_bridge.projects import Project
 
-ROOT = Path("/work/shop")
+ROOT = Path("/srv/shop")
 PROJECT = Project("0" * 16, ROOT)
 
 
