@@ -265,7 +265,7 @@ def write_fact(root: Path, name: str, text: str, /, **keys: str) -> Path:
 
 
 def tree(top: Path) -> dict[str, Entry]:
-    """Everything below a directory; what goes while it is looked at (a lock's note of its holder) is left out."""
+    """Everything below a directory; what goes meanwhile (a lock's note of its holder) is left out."""
     found: dict[str, Entry] = {}
     for path in sorted(top.rglob("*")):
         with contextlib.suppress(FileNotFoundError):
