@@ -42,9 +42,15 @@ def until_told(root: Path, text: str) -> None:
 # --- a store that is replaced
 
 
+def removed_store(root: Path) -> bool:
+    """Remove it, again where the service has just written its index into what was being removed."""
+    shutil.rmtree(root / ".memory", ignore_errors=True)
+    return not (root / ".memory").exists()
+
+
 def recreated(root: Path) -> None:
-    shutil.rmtree(root / ".memory")
-    (root / ".memory/entries").mkdir(parents=True)
+    until(lambda: removed_store(root), lambda: "the memory can't be removed")
+    (root / ".memory/entries").mkdir(parents=True, exist_ok=True)
 
 
 def another_in_its_place(root: Path) -> None:
@@ -67,13 +73,15 @@ def test_a_store_that_is_gone_is_told_until_it_is_there_again(bridge: Bridge) ->
     save(root, "one", "Fact one holds.")
     bridge.start(*RECONCILE)
     until_said(root / "AGENTS.md", "Fact one holds.")
-    shutil.rmtree(root / ".memory")
+    until(lambda: removed_store(root) and "store-missing" in notices(root), client.read_status)
     until_silent(root / "AGENTS.md", "Fact one holds.")
-    until(lambda: "store-missing" in notices(root), client.read_status)
-    status = of(client.read_status(), root)
-    assert status["facts"]["shared"] == 0
-    watches = {watch["path"]: watch["state"] for watch in status["watches"]}
-    assert watches[str(root / ".memory")] == "missing"
+
+    def told() -> bool:
+        status = of(client.read_status(), root)
+        watches = {watch["path"]: watch["state"] for watch in status["watches"]}
+        return (status["facts"]["shared"], watches[str(root / ".memory")]) == (0, "missing")
+
+    until(told, client.read_status)
     (root / ".memory/entries").mkdir(parents=True)
     until(lambda: "store-missing" not in notices(root), client.read_status)
     save(root, "two", "Fact two holds.")
