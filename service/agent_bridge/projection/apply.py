@@ -167,10 +167,14 @@ def remove_directories(directories: Sequence[str]) -> None:
 
 def _missing_parents(image: FileImage) -> tuple[str, ...]:
     """Directories to be made for a file, outermost first; recorded before they are made."""
+    if image.existed:
+        return ()
     return tuple(str(place) for place in reversed(image.real.parents) if not place.exists())
 
 
 def _make_parents(image: FileImage) -> None:
+    if image.existed:
+        return  # a directory that is gone by now was moved or removed by somebody; it isn't made again
     try:
         image.real.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -25,7 +25,7 @@ from agent_bridge.projection import housekeeping, review
 from agent_bridge.projection.derived import DerivedFiles
 from agent_bridge.projection.ledger import Ledger
 from agent_bridge.projection.plan import Wanted
-from agent_bridge.projection.presence import Presence
+from agent_bridge.projection.presence import Presence, check_store
 from agent_bridge.projection.projector import Outcome, Projector
 from agent_bridge.projection.signs import Signs, signs
 from agent_bridge.projection.survey import Survey, survey_project, survey_user
@@ -247,6 +247,8 @@ class Engine:
         return None if checkout is None else git.index_stamp(checkout)
 
     def _project(self, survey: Survey, snapshot: Snapshot) -> Outcome:
+        if self.project is not None:
+            check_store(self.project.store)  # again: it may have become a link before it was read
         # The user's own files may hold what is private to the user, unless Git holds them; a project's are
         # shared with others.
         held = self.project is not None or any(target.tracked for target in survey.layout.targets)

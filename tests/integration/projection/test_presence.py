@@ -8,6 +8,7 @@ import pytest
 
 from agent_bridge.config import Settings
 from agent_bridge.errors import RefusedError
+from agent_bridge.memory.snapshot import Snapshot
 from agent_bridge.projection import setup
 from agent_bridge.projection.engine import Engine
 
@@ -48,3 +49,23 @@ def test_a_store_that_becomes_a_symlink_is_neither_read_nor_written(
     engine.store.root.unlink()
     (repository / "aside").rename(engine.store.root)
     assert engine.reconcile().problems == ()
+
+
+def test_a_store_that_becomes_a_link_while_it_is_read_is_not_published(
+    engine: Engine, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes = repository.parent / "notes"
+    notes.mkdir()
+    (notes / "diary.md").write_text("Nobody's business.\n")
+    scan = engine.store.scan
+
+    def swapped() -> Snapshot:
+        if not (repository / ".memory").is_symlink():
+            (repository / ".memory").rename(repository / "away")
+            (repository / ".memory").symlink_to(notes)
+        return scan()
+
+    monkeypatch.setattr(engine.store, "scan", swapped)
+    with pytest.raises(RefusedError, match="symlink"):
+        engine.reconcile()
+    assert b"business" not in (repository / "AGENTS.md").read_bytes()

@@ -33,7 +33,8 @@ def test_its_instruction_files_get_the_block_of_the_main_store(
     assert not (side / ".memory").exists()
     (main / ".memory/one.md").unlink()
     for place in (main, side):
-        shared.until_not_in(place / "AGENTS.md", "The first fact.")
+        for name in ("AGENTS.md", "CLAUDE.md"):
+            shared.until_not_in(place / name, "The first fact.")
     assert not (side / ".memory").exists()
     assert shared.user.git(side, "status", "--porcelain") == ""
 
@@ -83,6 +84,7 @@ def test_what_is_committed_in_it_comes_by_merge_and_not_twice(shared: Served, ma
 def test_a_worktree_that_is_removed(shared: Served, main: Path, side: Path) -> None:
     write_fact(main, "one.md", "The first fact.")
     shared.until_in(side / "AGENTS.md", "The first fact.")
+    shared.settle(main)  # Git itself leaves a directory into which somebody writes while it is removed
     shared.user.git(main, "worktree", "remove", "--force", str(side))
     write_fact(main, "two.md", "The second fact.")
     shared.until_in(main / "AGENTS.md", "The second fact.")
@@ -96,6 +98,7 @@ def test_a_worktree_that_is_removed(shared: Served, main: Path, side: Path) -> N
 def test_a_project_that_is_moved_away_and_back(shared: Served, main: Path) -> None:
     write_fact(main, "one.md", "The first fact.")
     shared.until_in(main / "AGENTS.md", "The first fact.")
+    shared.settle(main)
     away = main.with_name(f"{main.name}-away")
     main.rename(away)
     write_fact(away, "two.md", "Written while it was away.")
