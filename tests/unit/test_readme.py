@@ -163,5 +163,17 @@ def test_the_fact_that_it_shows_is_read_as_it_says() -> None:
     assert shown.created_at == "2026-11-29T06:00:00.000Z"
 
 
-def test_there_is_room_for_the_figures() -> None:
-    assert readme.TEXT.count("<!-- figures -->") == 1
+def test_the_figures_are_a_whole_table() -> None:
+    section = readme.TEXT.partition("## Figures")[2].partition("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("|")]
+    assert len(rows) > 20
+    assert {row.count("|") for row in rows} == {5}
+    for name in (
+        "save, 200 facts",
+        "save, 1,000 facts",
+        "burst of 200 facts",
+        "RSS",
+        "CPU at rest",
+        "search",
+    ):
+        assert any(row.startswith(f"| {name}") for row in rows), name
