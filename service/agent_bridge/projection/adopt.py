@@ -20,6 +20,7 @@ from agent_bridge.errors import AgentBridgeError, DuplicateError, RefusedError
 from agent_bridge.files import kernel
 from agent_bridge.memory.fact import FactProblem
 from agent_bridge.memory.store import Store
+from agent_bridge.projection import apply
 from agent_bridge.projection.ledger import Entry, Kind, Ledger, digest
 from agent_bridge.projection.undo import Undone
 
@@ -99,7 +100,7 @@ def make_link(ledger: Ledger, store: Store, path: Path, source: str) -> Adopted:
         return nothing
     if not path.exists():
         recorded = ledger.get(path)
-        made = recorded.directories if recorded else _missing_parents(path)
+        made = recorded.directories if recorded else tuple(map(str, files.missing_directories(path)))
         ledger.put(Entry(str(path), Kind.LINK, target=str(target), directories=made))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.symlink_to(target, target_is_directory=True)
@@ -161,7 +162,7 @@ def undo_link(ledger: Ledger, store: Store, entry: Entry) -> Undone:
         if building.is_symlink():  # an ejection was killed when all but this was done
             building.unlink()
         if not os.path.lexists(path):
-            _remove_made(entry)
+            apply.remove_directories(entry.directories)
         ledger.drop(entry.path)
         return Undone(entry.path, "untouched", "it isn't our link any more")
     if entry.backup is None:
@@ -171,7 +172,7 @@ def undo_link(ledger: Ledger, store: Store, entry: Entry) -> Undone:
             building.replace(path)
         else:
             path.unlink()
-        _remove_made(entry)
+        apply.remove_directories(entry.directories)
         ledger.drop(entry.path)
         return Undone(entry.path, "restored" if entry.header else "removed")
     _clear(building)
@@ -298,23 +299,9 @@ def _exchange(one: Path, other: Path) -> None:
     third.rename(other)
 
 
-def _missing_parents(path: Path) -> tuple[str, ...]:
-    return tuple(str(place) for place in reversed(path.parents) if not place.exists())
-
-
 def _clear(aside: Path) -> None:
     """Remove what a killed process left aside: the link, or a copy that was being built."""
     if aside.is_symlink():
         aside.unlink()
     elif aside.exists():
         shutil.rmtree(aside)
-
-
-def _remove_made(entry: Entry) -> None:
-    for directory in reversed(entry.directories):
-        try:
-            Path(directory).rmdir()
-        except FileNotFoundError:
-            continue  # removed already, before a kill
-        except OSError:  # somebody else's files are in it by now
-            return

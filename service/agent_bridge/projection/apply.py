@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent_bridge import files, git
-from agent_bridge.errors import RefusedError
 from agent_bridge.files import FileImage
 from agent_bridge.harnesses import config_edit
 from agent_bridge.harnesses.base import KeyEdit
@@ -39,7 +38,6 @@ def write_block(
         entry = ledger.first_record(image.path, Kind.BLOCK, before)
         directories = known.directories if known else made
         ledger.put(replace(entry, separator=added, header=header, directories=directories))
-    _make_parents(image)
     return files.replace(image, after, keep_dir=ledger.kept)
 
 
@@ -84,7 +82,6 @@ def edit_keys(ledger: Ledger, path: Path, edits: Sequence[KeyEdit]) -> bool:
     ledger.put(
         replace(written(entry, image, after), directories=entry.directories or _missing_parents(image))
     )
-    _make_parents(image)
     return files.replace(image, after, keep_dir=ledger.kept)
 
 
@@ -99,7 +96,6 @@ def edit_lines(ledger: Ledger, path: Path, lines: Sequence[str]) -> bool:
     ledger.put(
         replace(written(entry, image, after), directories=entry.directories or _missing_parents(image))
     )
-    _make_parents(image)
     return files.replace(image, after, keep_dir=ledger.kept)
 
 
@@ -166,21 +162,10 @@ def remove_directories(directories: Sequence[str]) -> None:
 
 
 def _missing_parents(image: FileImage) -> tuple[str, ...]:
-    """Directories to be made for a file, outermost first; recorded before they are made."""
+    """Directories that `files.replace` will make for a file, outermost first; recorded before it does."""
     if image.existed:
-        return ()
-    return tuple(str(place) for place in reversed(image.real.parents) if not place.exists())
-
-
-def _make_parents(image: FileImage) -> None:
-    if image.existed:
-        return  # a directory that is gone by now was moved or removed by somebody; it isn't made again
-    try:
-        image.real.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RefusedError(
-            "A directory for this file can't be made", path=image.path, detail=str(error)
-        ) from error
+        return ()  # one that is gone by now was moved or removed by somebody, and isn't made again
+    return tuple(str(place) for place in files.missing_directories(image.real))
 
 
 def _json_or_none(value: object) -> str | None:
