@@ -1,7 +1,8 @@
 """The projects that `init` has set up, and which one a directory belongs to.
 
 The list is one JSON file in the state directory: `{"schema": 1, "projects": [{"id", "root", "environment",
-"mode", "created_at", "worktrees"}]}`. It is changed under a lock and replaced whole, so a reader needs none.
+"mode", "created_at", "worktrees", "delivery", "requested"}]}`; the last two may be missing. It is changed
+under a lock and replaced whole, so a reader needs none.
 """
 
 from __future__ import annotations
@@ -32,11 +33,16 @@ ENVIRONMENT_NAMES = (
 
 Mode = Literal["shared", "local"]
 Worktrees = Literal["shared", "separate"]
+Delivery = Literal["blocks", "hooks"]
+"""How facts reach Claude Code and Codex: by blocks in files, or by a hook when a session starts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """One project. `root` is the real path of its main checkout; `created_at` is UTC in ISO 8601."""
+    """One project. `root` is the real path of its main checkout; `created_at` is UTC in ISO 8601.
+
+    `requested` are names of harnesses whose own extra files `sync --to` has asked for.
+    """
 
     id: str
     root: Path
@@ -44,6 +50,8 @@ class Project:
     mode: Mode = "shared"
     created_at: str = ""
     worktrees: Worktrees = "shared"
+    delivery: Delivery = "blocks"
+    requested: tuple[str, ...] = ()
 
     @property
     def store(self) -> Path:
@@ -177,6 +185,8 @@ def _to_json(project: Project) -> dict[str, object]:
         "mode": project.mode,
         "created_at": project.created_at,
         "worktrees": project.worktrees,
+        "delivery": project.delivery,
+        "requested": list(project.requested),
     }
 
 
@@ -189,6 +199,9 @@ def _from_json(item: object) -> Project:
         raise ValueError("a project has a value that isn't a text")
     if not (isinstance(environment, dict) and all(isinstance(text, str) for text in environment.values())):
         raise ValueError("a project's environment isn't a table of texts")
+    delivery, requested = item.get("delivery", "blocks"), item.get("requested", [])
+    if delivery not in ("blocks", "hooks") or not isinstance(requested, list):
+        raise ValueError(f"unknown delivery {delivery!r} or requested {requested!r}")
     root = Path(texts["root"])
     if not root.is_absolute() or texts["id"] != _id_of_real(root):
         raise ValueError(f"the id {texts['id']!r} doesn't belong to the root {texts['root']!r}")
@@ -201,6 +214,8 @@ def _from_json(item: object) -> Project:
         cast(Mode, texts["mode"]),
         texts["created_at"],
         cast(Worktrees, texts["worktrees"]),
+        cast(Delivery, delivery),
+        tuple(name for name in requested if isinstance(name, str)),
     )
 
 

@@ -12,10 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 if TYPE_CHECKING:
     from agent_bridge.projects import Project
+
+Json = str | int | float | bool | list[Any] | dict[str, Any] | None
+"""A value as JSON has it."""
 
 NO_LIMIT = 1 << 30
 """The budget, in bytes, of a carrier that the harness reads whole."""
@@ -113,6 +116,8 @@ class Ground:
     is_main: bool = True
     env: Mapping[str, str] = field(default_factory=dict)
     is_git: bool = True
+    used: frozenset[str] = frozenset()
+    """Names of the harnesses that this user seems to use, or has asked for in this project."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +159,8 @@ class Carrier:
 
     `budget` is the most bytes our block may have there (the harness's own limit; the product's setting may
     be smaller). `local`: when we create it in a repository it stays out of Git. `header` is text that an
-    "own" file needs before the block (front matter, say). `readers` are harness names.
+    "own" file needs before the block (front matter, say). `readers` are harness names. `text`: what the block
+    says in place of the facts, as long as there are any (an import of the file that has them, say).
     """
 
     path: Path
@@ -166,23 +172,26 @@ class Carrier:
     budget: int = NO_LIMIT
     header: str = ""
     why: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyEdit:
-    """One key of a harness's settings file that is to have a value.
+    """One key of a harness's settings file that is to have a value, any that JSON can say.
 
-    `only_if` says, in words, under which condition the harness asked for it. `local`: the file lies in a
-    repository and must not become part of it through us.
+    `element`: the key is an array in which the value is to be one element, whatever else is in it; an array
+    that is missing is made. `only_if` says, in words, under which condition the harness asked for it.
+    `local`: the file lies in a repository and must not become part of it through us.
     """
 
     path: Path
     format: Literal["json", "toml"]
     key: tuple[str, ...]
-    value: str | bool | int
+    value: Json
     why: str
     only_if: str = ""
     local: bool = False
+    element: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +237,23 @@ class NativeItem:
     created_at: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One file, or piece of a file, that a harness shows the model when a session starts.
+
+    `size` is in bytes as they stand in the file, `shown` in bytes as the model gets them (fewer where the
+    harness cuts). `why` says in words by which rule or setting it is read; `hidden`: by which it is not read
+    although one might think so ("" for a file that is read). `text` is what is shown, for finding doubles.
+    """
+
+    path: Path
+    size: int
+    shown: int
+    why: str
+    hidden: str = ""
+    text: str = ""
+
+
 class Harness(ABC):
     """An agent program. One subclass a program, in a module of its own, without state."""
 
@@ -235,6 +261,8 @@ class Harness(ABC):
     """Stable key, e.g. `claude-code`."""
     title: str
     """What people call it."""
+    only_if_used: ClassVar[bool] = False
+    """Nothing is looked at or written for it unless `detect` finds it or the user asks for it by name."""
 
     @abstractmethod
     def detect(self, env: Mapping[str, str]) -> bool:
@@ -302,6 +330,24 @@ class Harness(ABC):
 
     def native_memory(self, _env: Mapping[str, str]) -> list[NativeItem]:
         """Memories that it wrote by itself and keeps for the whole user. Reads the disk, changes nothing."""
+        return []
+
+    def hook_edits(self, _site: Site, _command: str) -> tuple[KeyEdit, ...]:
+        """Settings by which it runs `command` when a session starts and shows the model what that prints."""
+        return ()
+
+    def reads(self, _site: Site, _start: Path) -> tuple[Read, ...]:
+        """What a session started in directory `start` (the checkout or below) shows the model, in order.
+
+        Files that it skips are part of the answer (`Read.hidden`). May read the disk below the checkout.
+        """
+        return ()
+
+    def hand_written(self, _site: Site) -> list[NativeItem]:
+        """Texts that people or the harness wrote where it reads memory, our own apart; for `sync --from`.
+
+        List items and sections of instruction files, notes in its folders. Reads the disk, changes nothing.
+        """
         return []
 
     def watch_places(self, _site: Site) -> tuple[Path, ...]:

@@ -54,7 +54,9 @@ def observe_site(
         env=recorded_environment(project) if env is None else dict(env),
         is_git=found is not None,
     )
-    return _observe(ground, found, _known(harnesses))
+    known = _known(harnesses)
+    ground = replace(ground, used=in_use(known, ground.env, project))
+    return _observe(ground, found, active(known, ground))
 
 
 def observe_user(env: Mapping[str, str], *, harnesses: Iterable[Harness] | None = None) -> Site:
@@ -62,8 +64,10 @@ def observe_user(env: Mapping[str, str], *, harnesses: Iterable[Harness] | None 
 
     A file counts as tracked where Git holds it, or would take it: homes are kept in repositories too.
     """
-    ground = Ground(project=None, checkout=paths.home(env), env=dict(env), is_git=False)
-    site = _observe(ground, None, _known(harnesses))
+    known = _known(harnesses)
+    used = in_use(known, env, None)
+    ground = Ground(project=None, checkout=paths.home(env), env=dict(env), is_git=False, used=used)
+    site = _observe(ground, None, active(known, ground))
     homes = (paths.claude_home(env), paths.codex_home(env))
     places: dict[Path, set[Path]] = {}
     for file in site.files.values():
@@ -80,6 +84,17 @@ def recorded_environment(project: Project) -> dict[str, str]:
     """The environment that a project's harnesses are judged by."""
     own = {name: os.environ[name] for name in ("HOME", "PATH") if name in os.environ}
     return own | project.environment
+
+
+def in_use(harnesses: Iterable[Harness], env: Mapping[str, str], project: Project | None) -> frozenset[str]:
+    """Names of the harnesses that the user uses, or has asked for in this project."""
+    asked = () if project is None else project.requested
+    return frozenset(one.name for one in harnesses if one.name in asked or one.detect(env))
+
+
+def active(harnesses: Iterable[Harness], ground: Ground) -> tuple[Harness, ...]:
+    """Those for which something may be done here."""
+    return tuple(one for one in harnesses if not one.only_if_used or one.name in ground.used)
 
 
 def look(path: Path, root: Path) -> InstructionFile:
@@ -139,6 +154,7 @@ def _observe(ground: Ground, checkout: git.Checkout | None, harnesses: tuple[Har
         is_main=ground.is_main,
         env=ground.env,
         is_git=ground.is_git,
+        used=ground.used,
         files=_with_tracking(found, checkout),
         config=config,
         listings=listings,

@@ -9,6 +9,7 @@ from functools import lru_cache
 from agent_bridge.errors import MarkerError
 from agent_bridge.harnesses import managed_block
 from agent_bridge.harnesses.base import Notice, Scope
+from agent_bridge.harnesses.block_body import HEADINGS, with_hash
 from agent_bridge.harnesses.block_render import fact_item
 from agent_bridge.harnesses.managed_block import Item
 from agent_bridge.memory.documents import Document
@@ -90,6 +91,12 @@ def _decide(target: Target, data: bytes | None, wanted: Wanted, evidence: Eviden
         if span is None:
             return Decision(data, candidates=candidates)
         return _without_block(target, before, evidence, candidates)
+    if target.text:
+        body = with_hash(f"{HEADINGS[target.scope.value]}\n\n{target.text}")
+        spliced = managed_block.splice(_base(target, data), body, separator=separator or None)
+        kept = separator if span is not None else spliced.separator
+        theirs = tuple(text for text in candidates if text.strip() != target.text)
+        return Decision(spliced.data, separator=kept, candidates=theirs)
     told, known = _parted(wanted.facts, _heard(target, wanted))
     eol = (managed_block.dominant_eol(before) or b"\n").decode("ascii")
     block = managed_block.render_block(
@@ -100,10 +107,7 @@ def _decide(target: Target, data: bytes | None, wanted: Wanted, evidence: Eviden
         skip=managed_block.outside_texts(before),
         eol=eol,
     )
-    base = (
-        before if data is not None and before.strip() else (target.header.encode() if target.own else before)
-    )
-    spliced = managed_block.splice(base, block.body, separator=separator or None)
+    spliced = managed_block.splice(_base(target, data), block.body, separator=separator or None)
     return Decision(
         spliced.data,
         separator=separator if span is not None else spliced.separator,
@@ -112,6 +116,12 @@ def _decide(target: Target, data: bytes | None, wanted: Wanted, evidence: Eviden
         included=block.included,
         candidates=candidates,
     )
+
+
+def _base(target: Target, data: bytes | None) -> bytes:
+    """What the block is put into: the file, or in a new one of ours its header."""
+    before = data or b""
+    return target.header.encode() if target.own and not before.strip() else before
 
 
 @lru_cache(maxsize=8192)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -65,7 +65,7 @@ def describe(
     known = next((project for project in projects.load_projects() if project.root == root), None)
     environment = projects.captured_environment(env)
     if known is not None:
-        return Project(known.id, root, environment, mode or known.mode, known.created_at, known.worktrees)
+        return replace(known, environment=environment, mode=mode or known.mode)
     if root in (Path("/"), paths.home(env).resolve()):
         raise RefusedError(
             "The home directory can't be a project"

@@ -15,7 +15,7 @@ from agent_bridge import git
 from agent_bridge.config import Settings
 from agent_bridge.harnesses import all_harnesses, managed_block
 from agent_bridge.harnesses.base import Adoption, Carrier, Harness, KeyEdit, LinkEdit, Notice, Scope, Site
-from agent_bridge.harnesses.observe import observe_site, observe_user
+from agent_bridge.harnesses.observe import active, observe_site, observe_user
 from agent_bridge.projection.plan import item_texts
 from agent_bridge.projection.targets import Layout, lay_out, served
 from agent_bridge.projects import ENVIRONMENT_NAMES, Project, load_projects
@@ -57,10 +57,9 @@ def survey_project(project: Project, settings: Settings) -> Survey:
         roots += [root for root in git.worktrees(checkout) if root != project.root and root.is_dir()]
     sites = tuple(observe_site(project, root) for root in roots)
     known = {root: git.find_checkout(root) for root in roots[1:]} | {project.root: checkout}
-    harnesses = all_harnesses()
     main = sites[0]
-    environment = {"PATH": os.environ.get("PATH", ""), **project.environment}
-    used = tuple(harness for harness in harnesses if harness.detect(environment))
+    harnesses = active(all_harnesses(), main)
+    used = tuple(harness for harness in harnesses if harness.name in main.used)
     carriers = _carriers(sites, harnesses, Scope.PROJECT)
     layout = lay_out(carriers, budget=settings.block_budget, private_store=project.mode == "local")
     return Survey(
@@ -87,7 +86,7 @@ def survey_user(settings: Settings, env: Mapping[str, str] | None = None) -> Sur
     recorded = load_projects()
     environment.update(recorded[-1].environment if env is None and recorded else env or {})
     site = observe_user(environment)
-    harnesses = tuple(harness for harness in all_harnesses() if harness.detect(environment))
+    harnesses = tuple(harness for harness in all_harnesses() if harness.name in site.used)
     layout = lay_out(
         _carriers((site,), harnesses, Scope.GLOBAL), budget=settings.block_budget, private_store=False
     )

@@ -23,7 +23,7 @@ class Target:
 
     `path` is the name by which it was first asked for, `real` where that ends. `budget` is in bytes.
     `checkout` is the worktree it lies in (None: outside of any), `tracked` what Git says of it there.
-    `own`: the whole file is ours and begins with `header`.
+    `own`: the whole file is ours and begins with `header`. `text`: what the block says in place of facts.
     """
 
     path: Path
@@ -38,6 +38,7 @@ class Target:
     own: bool
     header: str
     why: str
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +140,7 @@ def _target(site: Site, carrier: Carrier, file: InstructionFile, budget: int) ->
         own=carrier.kind == "own",
         header=carrier.header,
         why=carrier.why,
+        text=carrier.text,
     )
 
 
@@ -150,5 +152,6 @@ def _merged(one: Target, other: Target) -> Target:
         create=one.create or other.create,
         local=one.local and other.local,
         own=one.own and other.own,
+        text=one.text if one.text == other.text else "",
         why="; ".join(dict.fromkeys(filter(None, (one.why, other.why)))),
     )
