@@ -6,13 +6,57 @@ from pathlib import PurePosixPath
 
 from agent_bridge.errors import MarkerError, RefusedError
 from agent_bridge.harnesses import codex_config, managed_block
-from agent_bridge.harnesses.base import FileKind, InstructionFile, Site
+from agent_bridge.harnesses.base import LEAST_BUDGET, Carrier, FileKind, InstructionFile, Scope, Site
 
 NAME = "AGENTS.md"
 OVERRIDE = "AGENTS.override.md"
 
 _LINE_ENDS = 8
 """Bytes kept free for the line ends that a block brings along."""
+
+
+def shared_carrier(site: Site, name: str) -> tuple[Carrier, ...]:
+    """AGENTS.md as the carrier of harness `name`, which reads it too; () where it can't be used (`why_not`).
+
+    One block serves all its readers, so it has the budget that Codex leaves.
+    """
+    if why_not(site):
+        return ()
+    file = site.file(NAME)
+    return (
+        Carrier(
+            path=file.path,
+            kind="block",
+            scope=Scope.PROJECT,
+            readers=(name,),
+            create=file.kind is FileKind.ABSENT,
+            local=True,
+            budget=budget(site, file),
+            why=f"{name} reads it",
+        ),
+    )
+
+
+def why_not(site: Site) -> str:
+    """Why AGENTS.md can't be the file that several harnesses share here, "" if it can."""
+    if site.project is None:
+        return "it belongs to projects"
+    file = site.file(NAME)
+    unusable = why_unusable(file) if file.kind is not FileKind.ABSENT else ""
+    if unusable:
+        return unusable
+    if would_publish(site, file):
+        return "Git tracks it, and the store is kept out of Git"
+    hidden = would_hide(site)
+    if hidden:
+        return f"it would hide {', '.join(hidden)} from Codex"
+    room = budget(site, file)
+    return f"the user's own text leaves {max(room, 0)} bytes for it" if room < LEAST_BUDGET else ""
+
+
+def would_publish(site: Site, file: InstructionFile) -> bool:
+    """Whether Git tracks a file while the whole store is to stay out of Git."""
+    return site.project is not None and site.project.mode == "local" and file.tracked
 
 
 def why_unusable(file: InstructionFile) -> str:
