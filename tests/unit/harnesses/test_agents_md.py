@@ -17,7 +17,7 @@ ROOT = Path("/p")
 def site_with(*found: InstructionFile, mode: str = "shared", config: bytes = b"") -> Site:
     settings = {"/h/.codex/config.toml": config} if config else {}
     return Site(
-        project=Project(root=ROOT, mode=mode),  # type: ignore[arg-type]
+        project=Project("p", ROOT, mode=mode),  # type: ignore[arg-type]
         checkout=ROOT,
         env={"HOME": "/h"},
         files={str(file.path): file for file in found},
