@@ -15,6 +15,7 @@ from pathlib import Path
 from agent_bridge import files, git, paths
 from agent_bridge.errors import AgentBridgeError, RefusedError
 from agent_bridge.harnesses.base import FileKind, Ground, Harness, InstructionFile, NestedFile, Site
+from agent_bridge.harnesses.in_use import active, in_use
 from agent_bridge.projects import Project
 
 FILE_LIMIT = 16 * 1024 * 1024
@@ -55,7 +56,8 @@ def observe_site(
         is_git=found is not None,
     )
     known = _known(harnesses)
-    ground = replace(ground, used=in_use(known, ground.env, project))
+    used = in_use(known, ground.env, asked=project.requested, state=project.state)
+    ground = replace(ground, used=used)
     return _observe(ground, found, active(known, ground))
 
 
@@ -65,7 +67,7 @@ def observe_user(env: Mapping[str, str], *, harnesses: Iterable[Harness] | None 
     A file counts as tracked where Git holds it, or would take it: homes are kept in repositories too.
     """
     known = _known(harnesses)
-    used = in_use(known, env, None)
+    used = in_use(known, env, state=paths.user_state())
     ground = Ground(project=None, checkout=paths.home(env), env=dict(env), is_git=False, used=used)
     site = _observe(ground, None, active(known, ground))
     homes = (paths.claude_home(env), paths.codex_home(env))
@@ -84,17 +86,6 @@ def recorded_environment(project: Project) -> dict[str, str]:
     """The environment that a project's harnesses are judged by."""
     own = {name: os.environ[name] for name in ("HOME", "PATH") if name in os.environ}
     return own | project.environment
-
-
-def in_use(harnesses: Iterable[Harness], env: Mapping[str, str], project: Project | None) -> frozenset[str]:
-    """Names of the harnesses that the user uses, or has asked for in this project."""
-    asked = () if project is None else project.requested
-    return frozenset(one.name for one in harnesses if one.name in asked or one.detect(env))
-
-
-def active(harnesses: Iterable[Harness], ground: Ground) -> tuple[Harness, ...]:
-    """Those for which something may be done here."""
-    return tuple(one for one in harnesses if not one.only_if_used or one.name in ground.used)
 
 
 def look(path: Path, root: Path) -> InstructionFile:

@@ -17,6 +17,7 @@ from pathlib import Path
 from agent_bridge import files, git, paths
 from agent_bridge.config import Settings
 from agent_bridge.errors import AgentBridgeError
+from agent_bridge.harnesses import in_use
 from agent_bridge.harnesses.base import Notice
 from agent_bridge.memory.fact import Fact
 from agent_bridge.memory.snapshot import Problem, Snapshot
@@ -27,6 +28,7 @@ from agent_bridge.projection.ledger import Ledger
 from agent_bridge.projection.plan import Wanted
 from agent_bridge.projection.presence import Presence, check_store
 from agent_bridge.projection.projector import Outcome, Projector
+from agent_bridge.projection.retire import former_carriers
 from agent_bridge.projection.signs import Signs, signs
 from agent_bridge.projection.survey import Survey, survey_project, survey_user
 from agent_bridge.projection.worktrees import adopt_from_worktrees
@@ -148,6 +150,9 @@ class Engine:
             whole = self.store.scan()
             if snapshot is None or whole.digest != snapshot.digest:
                 outcome = _joined(outcome, self._project(survey, whole))
+            if full:
+                self._retire(survey, whole, outcome)
+                in_use.record(self.state, survey.sites[0].used)
             projected = time.monotonic()
             due, kept = self._keep_house(survey, whole, full=full)
             gone = housekeeping.tell_missing_store(self.project)
@@ -249,16 +254,27 @@ class Engine:
     def _project(self, survey: Survey, snapshot: Snapshot) -> Outcome:
         if self.project is not None:
             check_store(self.project.store)  # again: it may have become a link before it was read
-        # The user's own files may hold what is private to the user, unless Git holds them; a project's are
-        # shared with others.
-        held = self.project is not None or any(target.tracked for target in survey.layout.targets)
-        shown = snapshot.shared if held else _readable(snapshot)
-        wanted = Wanted(snapshot.documents, _distinct(shown), survey.heard)
+        wanted = self._wanted(survey, snapshot)
         outcome = self._projector.project(survey.layout.targets, wanted, survey.checkouts)
         if wanted.facts:
             ids = tuple(fact.id for fact in wanted.facts)
             outcome.left_out.update(dict.fromkeys(survey.unserved, ids))
         return outcome
+
+    def _retire(self, survey: Survey, snapshot: Snapshot, outcome: Outcome) -> None:
+        """Take our block out of files that were carriers once and are none any more."""
+        former = former_carriers(self.ledger, survey)
+        done = self._projector.project(former, self._wanted(survey, snapshot), survey.checkouts)
+        outcome.wrote += done.wrote
+        outcome.notices += done.notices
+        outcome.waiting = outcome.waiting or done.waiting
+
+    def _wanted(self, survey: Survey, snapshot: Snapshot) -> Wanted:
+        # The user's own files may hold what is private to the user, unless Git holds them; a project's are
+        # shared with others.
+        held = self.project is not None or any(target.tracked for target in survey.layout.targets)
+        shown = snapshot.shared if held else _readable(snapshot)
+        return Wanted(snapshot.documents, _distinct(shown), survey.heard)
 
     def _project_first(self, survey: Survey, changed: frozenset[Path]) -> tuple[Outcome, Snapshot | None]:
         """Read and project what is known to have changed, before everything else is compared."""

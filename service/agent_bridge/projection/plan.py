@@ -87,7 +87,7 @@ def _decide(target: Target, data: bytes | None, wanted: Wanted, evidence: Eviden
     if span is not None and not evidence.ours and not managed_block.is_ours(before):
         candidates = gitlaw.foreign_items(before, wanted.documents, wanted.facts, evidence.revisions)
     separator = evidence.separator or b""
-    if wanted.empty:
+    if wanted.empty or target.retired:
         if span is None:
             return Decision(data, candidates=candidates)
         return _without_block(target, before, evidence, candidates)

@@ -172,6 +172,9 @@ class Projector:
             self._written[image.real] = decision.after
         if changed:
             self._written_at[image.real] = datetime.now(UTC).timestamp()
+        if target.retired:
+            self._written.pop(image.real, None)
+            self._ledger.drop(str(target.path))
         return changed
 
 

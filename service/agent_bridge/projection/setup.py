@@ -12,7 +12,7 @@ from pathlib import Path
 from agent_bridge import files, git, paths, projects
 from agent_bridge.config import Settings
 from agent_bridge.errors import NotFoundError, RefusedError
-from agent_bridge.harnesses import all_harnesses
+from agent_bridge.harnesses import all_harnesses, in_use
 from agent_bridge.harnesses.base import KeyEdit, Scope
 from agent_bridge.memory.store import Store
 from agent_bridge.projection import adopt, apply, housekeeping, merge_driver, native_import, undo
@@ -97,6 +97,8 @@ def init(project: Project, settings: Settings, *, keep_private: bool = False) ->
         files.locked(engine.lock, timeout=timeout, purpose=_PURPOSE),
     ):
         projects.add_project(project)
+        for state in (project.state, paths.user_state()):
+            in_use.forget(state)
         _lift_guard(project)
         # Excluded before anything is in it: a fact that nobody has judged must not be addable for a moment.
         survey = survey_project(project, settings)

@@ -15,7 +15,8 @@ from agent_bridge import git
 from agent_bridge.config import Settings
 from agent_bridge.harnesses import all_harnesses, managed_block
 from agent_bridge.harnesses.base import Adoption, Carrier, Harness, KeyEdit, LinkEdit, Notice, Scope, Site
-from agent_bridge.harnesses.observe import active, observe_site, observe_user
+from agent_bridge.harnesses.in_use import active
+from agent_bridge.harnesses.observe import observe_site, observe_user
 from agent_bridge.projection.plan import item_texts
 from agent_bridge.projection.targets import Layout, lay_out, served
 from agent_bridge.projects import ENVIRONMENT_NAMES, Project, load_projects

@@ -24,6 +24,7 @@ class Target:
     `path` is the name by which it was first asked for, `real` where that ends. `budget` is in bytes.
     `checkout` is the worktree it lies in (None: outside of any), `tracked` what Git says of it there.
     `own`: the whole file is ours and begins with `header`. `text`: what the block says in place of facts.
+    `retired`: it carries no memory any more and its block goes.
     """
 
     path: Path
@@ -39,6 +40,7 @@ class Target:
     header: str
     why: str
     text: str = ""
+    retired: bool = False
 
 
 @dataclass(frozen=True, slots=True)
