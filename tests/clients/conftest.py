@@ -10,6 +10,7 @@ import pytest
 
 from clients.rig.claude import Claude
 from clients.rig.codex import Codex
+from clients.rig.gemini import Gemini
 from clients.rig.product import Product
 from clients.rig.programs import Missing, find_program
 
@@ -24,6 +25,12 @@ def claude(sealed_home: Path) -> Claude:
 def codex(sealed_home: Path) -> Codex:
     """Codex, never used before by this user."""
     return Codex(_program("@openai/codex"), sealed_home)
+
+
+@pytest.fixture
+def gemini(sealed_home: Path) -> Gemini:
+    """Gemini CLI, never used before by this user."""
+    return Gemini(_program("@google/gemini-cli"), sealed_home)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,9 @@ _PLACES = {
     # need no Node to run, and no install script.
     "@anthropic-ai/claude-code": "@anthropic-ai/claude-code-*/claude",
     "@openai/codex": "@openai/codex-*/vendor/*/bin/codex",
+    # No native program: a script for Node 20 or later.
+    "@google/gemini-cli": "@google/gemini-cli/bundle/gemini.js",
+    "opencode-ai": "opencode-*/bin/opencode",
 }
 
 
@@ -25,7 +29,7 @@ class Missing:
 
 
 def find_program(package: str) -> Path | Missing:
-    """The native program of an npm package in the version that package.json pins."""
+    """The program of an npm package in the version that package.json pins: native, or a script for Node."""
     wanted = json.loads((CLIENTS / "package.json").read_text("utf-8"))["dependencies"][package]
     modules = CLIENTS / "node_modules"
     try:
@@ -37,4 +41,6 @@ def find_program(package: str) -> Path | Missing:
     found = sorted(modules.glob(_PLACES[package]))
     if not found:
         return Missing(f"{package} {wanted} brought no program for this platform")
+    if found[0].suffix == ".js" and shutil.which("node") is None:
+        return Missing(f"{package} {wanted} needs node on PATH")
     return found[0]

@@ -10,6 +10,10 @@ from typing import Any
 
 _FILE_HEADING = re.compile(r"^Contents of (?P<path>/.+?) \((?P<label>[^\n]*)\):\n\n?", re.MULTILINE)
 _FILES_END = "\n</system-reminder>"
+_GEMINI_FILE = re.compile(
+    r"^--- Context from: (?P<path>[^\n]+) ---\n(?P<text>.*?)\n--- End of Context from: (?P=path) ---$",
+    re.MULTILINE | re.DOTALL,
+)
 _MEMORY_LABEL = "user's auto-memory"
 _MEMORY_HEADING = "## Memory\n"
 _BETWEEN = "\n\0\n"
@@ -79,6 +83,27 @@ class CodexPrompt(Prompt):
         return next((part for part in parts if part.startswith(_MEMORY_HEADING)), None)
 
 
+@dataclass(frozen=True, slots=True)
+class GeminiPrompt(Prompt):
+    """Gemini CLI's: the system instruction and the first user content."""
+
+    system: str
+    """The system instruction: the user's own GEMINI.md and private memory are in it."""
+    first: str
+    """The first user content: the project's files are in it, and at its end what was typed."""
+    files: tuple[InstructionFile, ...]
+    """The quoted files, in order, each with what it imports inside; the label is empty."""
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Where the quoted files are."""
+        return tuple(file.path for file in self.files)
+
+    def contents_of(self, path: Path) -> str | None:
+        """A quoted file's text with its imports in place, None when it isn't in the prompt."""
+        return next((file.text for file in self.files if file.path == path), None)
+
+
 def claude_prompt(body: Mapping[str, Any]) -> ClaudePrompt:
     """Read a Messages request. Only the first user message counts: what was said later is no prompt."""
     messages = body["messages"]
@@ -92,6 +117,19 @@ def claude_prompt(body: Mapping[str, Any]) -> ClaudePrompt:
 def codex_prompt(items: Sequence[Mapping[str, Any]]) -> CodexPrompt:
     """Read the `input` list of a Responses request, or what `codex debug prompt-input` prints."""
     return CodexPrompt(_joined([text for item in items for text in _texts(item.get("content", ""))]))
+
+
+def gemini_prompt(body: Mapping[str, Any]) -> GeminiPrompt:
+    """Read a generateContent request. Only the first user content counts: what came later is no prompt."""
+    first = next(content for content in body["contents"] if content["role"] == "user")
+    system = "\n".join(_texts(body["systemInstruction"]["parts"]))
+    user = "\n".join(_texts(first["parts"]))
+    files = [
+        InstructionFile(Path(found["path"]), "", found["text"])
+        for part in (system, user)
+        for found in _GEMINI_FILE.finditer(part)
+    ]
+    return GeminiPrompt(_joined([system, user]), system, user, tuple(files))
 
 
 def _joined(parts: Sequence[str]) -> str:

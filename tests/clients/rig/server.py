@@ -30,7 +30,7 @@ class Request:
 class FakeModel(ABC):
     """What a model server has heard, and what it will say.
 
-    A dialect (`anthropic.py`, `responses.py`) overrides the three methods.
+    A dialect (`anthropic.py`, `responses.py`, `gemini_api.py`) overrides the three methods.
     """
 
     def __init__(self, script: Script) -> None:
@@ -59,10 +59,14 @@ class FakeModel(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A JSON document, or a stream of server-sent events, each with its type inside."""
+    """A JSON document, or a stream of server-sent events, named by the `type` inside where there is one.
+
+    `end` is the data of a last event that is no JSON.
+    """
 
     document: object | None = None
     events: Iterable[Mapping[str, Any]] | None = None
+    end: str = ""
 
 
 @contextmanager
@@ -136,7 +140,8 @@ class _ModelHandler(BaseHTTPRequestHandler):
             self._send(400, "application/json", _error(f"{type(failure).__name__}: {failure}"))
             raise
         if answer is not None and answer.events is not None:
-            self._send(200, "text/event-stream", b"".join(map(_event, answer.events)))
+            end = f"data: {answer.end}\n\n".encode() if answer.end else b""
+            self._send(200, "text/event-stream", b"".join(map(_event, answer.events)) + end)
         else:
             self._send_document(None if answer is None else answer.document)
 
@@ -163,7 +168,8 @@ class _ModelHandler(BaseHTTPRequestHandler):
 
 
 def _event(event: Mapping[str, Any]) -> bytes:
-    return f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
+    name = f"event: {event['type']}\n" if "type" in event else ""
+    return f"{name}data: {json.dumps(event)}\n\n".encode()
 
 
 def _error(message: str) -> bytes:
