@@ -23,7 +23,8 @@ from agent_bridge.errors import AgentBridgeError, UsageError
 _PROGRAMS = ("agent-bridge", "oab", "memory-bridge")
 _INTERRUPTED = 130
 _TOPICS = {
-    "project_verbs": ("init", "plan", "sync", "eject", "review"),
+    "project_verbs": ("init", "plan", "eject", "review"),
+    "sync_verbs": ("sync",),
     "write_verbs": ("add", "edit", "rm", "forget"),
     "read_verbs": ("search", "list", "show"),
     "sharing_verbs": ("share", "unshare"),

@@ -1,11 +1,9 @@
-"""`init`, `plan`, `sync`, `eject` and `review`: how a project's memory gets to the agents, and back out."""
+"""`init`, `plan`, `eject` and `review`: a project is set up, and taken out again."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -20,8 +18,6 @@ from agent_bridge.cli.pass_shown import (
     preview_text,
     report_json,
     report_messages,
-    targets_json,
-    targets_text,
 )
 from agent_bridge.cli.printing import tell
 from agent_bridge.cli.result import Json, Message, Result, counted, info, warning
@@ -29,9 +25,8 @@ from agent_bridge.cli.where import ProjectOption, start_directory
 from agent_bridge.config import Settings, load_settings
 from agent_bridge.daemon.client import service_is_running
 from agent_bridge.errors import EXIT_DONE, EXIT_LEFT_UNDONE, AgentBridgeError
-from agent_bridge.harnesses.base import Notice
 from agent_bridge.projection import preview, review, setup
-from agent_bridge.projection.engine import Engine, Report, global_engine
+from agent_bridge.projection.engine import Report
 from agent_bridge.projection.ledger import Ledger
 from agent_bridge.projects import Project
 
@@ -44,19 +39,10 @@ LocalOption = Annotated[bool, typer.Option("--local", help="Keep the whole memor
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
 
 
-class Readers(StrEnum):
-    """Whose files `sync` speaks of."""
-
-    all = "all"
-    claude = "claude"
-    codex = "codex"
-
-
 def register(verbs: Verbs) -> None:
     """Add the commands of this module."""
     verbs.verb("init", panel=_PANEL)(init)
     verbs.verb("plan", panel=_PANEL)(plan)
-    verbs.verb("sync", panel=_PANEL)(sync)
     verbs.verb("eject", panel=_PANEL)(eject)
     verbs.verb("review", panel=_PANEL)(review_candidates)
 
@@ -111,42 +97,6 @@ def plan(*, local: LocalOption = False, project: ProjectOption = None) -> Result
     settings = load_settings()
     would = preview.preview_project(_describe(project, settings, local=local), settings)
     return Result("plan", data=preview_json(would), view=(preview_text(would),), messages=_odd(settings))
-
-
-def sync(
-    *,
-    to: Annotated[
-        Readers, typer.Option("--to", help="Show only what this agent reads; all are brought in line.")
-    ] = Readers.all,
-    project: ProjectOption = None,
-) -> Result:
-    """Bring the agents' files in line with the memory, now."""
-    settings = load_settings()
-    listed = setup.listed(start_directory(project))
-    reports: list[Report] = []
-    lines: list[str] = []
-    data: list[Json] = []
-    for engine in (Engine(listed, settings), global_engine(settings)):
-        report = _passed(engine)
-        targets = [
-            target
-            for target in engine.survey().layout.targets
-            if to is Readers.all or any(to.value in reader for reader in target.readers)
-        ]
-        reports.append(report)
-        lines += targets_text(targets, report)
-        data.append({**report_json(report), "targets": targets_json(targets, report)})
-    return Result(
-        "sync",
-        data={"reports": data},
-        view=("\n".join(lines) or "No file carries this memory.",),
-        messages=(
-            *_odd(settings),
-            *_seen_otherwise(listed),
-            *(message for report in reports for message in report_messages(report)),
-        ),
-        exit_code=_exit_code(reports),
-    )
 
 
 def eject(
@@ -255,16 +205,6 @@ def _describe(directory: Path | None, settings: Settings, *, local: bool) -> Pro
     )
 
 
-def _passed(engine: Engine) -> Report:
-    report = engine.reconcile()
-    try:
-        engine.settle()
-    except AgentBridgeError as error:
-        trouble = Notice("warning", error.code, error.sentence())
-        report = replace(report, notices=(*report.notices, trouble))
-    return report
-
-
 def _exit_code(reports: list[Report]) -> int:
     return EXIT_LEFT_UNDONE if any(map(is_undone, reports)) else EXIT_DONE
 
@@ -292,16 +232,6 @@ def _what_is_left(leaving: list[Project], refused: list[dict[str, Json]]) -> tup
 
 def _odd(settings: Settings) -> tuple[Message, ...]:
     return tuple(warning(text) for text in settings.warnings)
-
-
-def _seen_otherwise(project: Project) -> tuple[Message, ...]:
-    """A word on variables that differ from what `init` saw: the service goes by those."""
-    changed = projects.environment_changes(project)
-    if not changed:
-        return ()
-    names = ", ".join(changed)
-    told = f"{names}: not as `init` saw it. What `init` saw counts; run it again to change that."
-    return (warning(told),)
 
 
 def _service_hint(text: str) -> tuple[Message, ...]:

@@ -7,7 +7,8 @@ with the line breaks it came with, a key that still has our value, our section o
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,8 +16,9 @@ from agent_bridge import files, git
 from agent_bridge.errors import AgentBridgeError
 from agent_bridge.files import FileImage
 from agent_bridge.harnesses import config_edit, managed_block
+from agent_bridge.harnesses.base import KeyEdit
 from agent_bridge.projection import apply, review
-from agent_bridge.projection.ledger import Entry, Kind, Ledger, digest
+from agent_bridge.projection.ledger import Entry, KeyRecord, Kind, Ledger, digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,30 @@ def undo(ledger: Ledger, entry: Entry) -> Undone:
     apply.remove_directories(entry.directories)
     ledger.drop(entry.path)
     return done
+
+
+def undo_keys(ledger: Ledger, path: Path, edits: Sequence[KeyEdit]) -> Undone | None:
+    """Take back some of the keys that we set in one file, the others stay; None where none is on record.
+
+    Raises AgentBridgeError where the file can't be read or changed.
+    """
+    entry = ledger.get(path)
+    if entry is None:
+        return None
+    ours = {(edit.key, json.dumps(edit.value)) for edit in edits}
+    leaving = [record for record in entry.keys if (record.key, record.ours) in ours]
+    if len(leaving) == len(entry.keys):
+        return undo(ledger, entry)
+    image = files.read_image(path)
+    after, _ = _without_keys(entry.format, image.data, leaving)
+    made = _made(leaving)
+    staying = tuple(
+        replace(record, former=None) if record.element and record.key in made else record
+        for record in entry.keys
+        if record not in leaving
+    )
+    ledger.put(replace(apply.written(entry, image, after), keys=staying))
+    return _put(ledger, image, after)
 
 
 def obstacles(ledger: Ledger) -> list[Undone]:
@@ -82,16 +108,7 @@ def _undo_keys(ledger: Ledger, entry: Entry) -> Undone:
         return Undone(entry.path, "untouched", "the file is gone")
     if digest(image.data) == entry.after:
         return _first(ledger, entry, image)
-    after = image.data
-    kept_by_others: list[str] = []
-    for record in reversed(entry.keys):
-        current = apply.get_key(entry.format, after, record.key)
-        if current is config_edit.ABSENT or json.dumps(current) != record.ours:
-            kept_by_others.append(".".join(record.key))
-        elif record.former is None:
-            after = apply.unset_key(entry.format, after, record.key)
-        else:
-            after = apply.set_key(entry.format, after, record.key, json.loads(record.former))
+    after, kept_by_others = _without_keys(entry.format, image.data, entry.keys)
     note = (
         f"changed by somebody else since, left alone: {', '.join(kept_by_others)}" if kept_by_others else ""
     )
@@ -100,6 +117,37 @@ def _undo_keys(ledger: Ledger, entry: Entry) -> Undone:
         return Undone(entry.path, "removed", note)
     done = _put(ledger, image, after)
     return Undone(done.path, done.outcome, note)
+
+
+def _without_keys(form: str, data: bytes, records: Sequence[KeyRecord]) -> tuple[bytes, list[str]]:
+    """The file without these keys of ours, and the names of those that somebody else has changed."""
+    kept_by_others: list[str] = []
+    for record in reversed(records):
+        current = apply.get_key(form, data, record.key)
+        if record.element:
+            rest = _without_element(form, data, record, made=record.key in _made(records))
+            if rest == data:
+                kept_by_others.append(".".join(record.key))
+            data = rest
+        elif current is config_edit.ABSENT or json.dumps(current) != record.ours:
+            kept_by_others.append(".".join(record.key))
+        elif record.former is None:
+            data = apply.unset_key(form, data, record.key)
+        else:
+            data = apply.set_key(form, data, record.key, json.loads(record.former))
+    return data, kept_by_others
+
+
+def _without_element(form: str, data: bytes, record: KeyRecord, *, made: bool) -> bytes:
+    """The file without an element of ours; as it is where somebody made something else of the array."""
+    if not isinstance(apply.get_key(form, data, record.key), list):
+        return data
+    return apply.remove_element(form, data, record.key, json.loads(record.ours), made=made)
+
+
+def _made(records: Sequence[KeyRecord]) -> set[tuple[str, ...]]:
+    """The keys of arrays that weren't there before an element of ours."""
+    return {record.key for record in records if record.element and record.former is None}
 
 
 def _undo_lines(ledger: Ledger, entry: Entry) -> Undone:

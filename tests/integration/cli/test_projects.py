@@ -321,3 +321,11 @@ def test_other_variables_than_init_saw_are_told(set_up: Program, monkeypatch: py
     assert "CODEX_HOME" in done.err
     assert "`init` saw" in done.err
     assert not (set_up.cwd.parent / "elsewhere").exists()
+
+
+def test_an_extra_file_is_asked_for_by_name_and_taken_back(set_up: Program) -> None:
+    asked = set_up("sync", "--to", "codex", "--json").json["data"]
+    assert asked["requested"] == ["codex"]
+    assert set_up("sync", "--json").json["data"]["requested"] == ["codex"]
+    assert set_up("sync", "--not-to", "codex", "--json").json["data"]["requested"] == []
+    assert set_up("sync", "--to", "codex", "--not-to", "all").code == 2

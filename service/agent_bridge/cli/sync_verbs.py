@@ -1,0 +1,105 @@
+"""`sync`: bring the agents' files in line now, and ask for further ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from agent_bridge import projects
+from agent_bridge.cli.app import Verbs
+from agent_bridge.cli.pass_shown import is_undone, report_json, report_messages, targets_json, targets_text
+from agent_bridge.cli.result import Json, Message, Result, warning
+from agent_bridge.cli.where import ProjectOption, start_directory
+from agent_bridge.config import Settings, load_settings
+from agent_bridge.errors import EXIT_DONE, EXIT_LEFT_UNDONE, AgentBridgeError, UsageError
+from agent_bridge.harnesses.base import Harness, Notice
+from agent_bridge.projection import requests, setup
+from agent_bridge.projection.engine import Engine, Report, global_engine
+from agent_bridge.projects import Project
+
+_PANEL = "Set-up"
+
+ToOption = Annotated[
+    list[str],
+    typer.Option(
+        "--to",
+        metavar="AGENT",
+        help="Give this agent its own extra file too, and show what it reads; or all.",
+    ),
+]
+NotToOption = Annotated[
+    list[str], typer.Option("--not-to", metavar="AGENT", help="Take the extra file of this agent away again.")
+]
+
+
+def register(verbs: Verbs) -> None:
+    """Add the commands of this module."""
+    verbs.verb("sync", panel=_PANEL)(sync)
+
+
+def sync(*, to: ToOption = [], not_to: NotToOption = [], project: ProjectOption = None) -> Result:  # noqa: B006
+    """Bring the agents' files in line with the memory, now."""
+    settings = load_settings()
+    wanted, unwanted = _named(to), _named(not_to)
+    both = sorted({one.name for one in wanted} & {one.name for one in unwanted})
+    if both:
+        raise UsageError(f"{both[0]} is both asked for and taken back.")
+    listed = setup.listed(start_directory(project))
+    listed = requests.request(listed, wanted, settings)
+    listed = requests.withdraw(listed, unwanted, settings)
+    return _brought_in_line(listed, settings, {one.name for one in wanted})
+
+
+def _brought_in_line(listed: Project, settings: Settings, shown: set[str]) -> Result:
+    """All files brought in line; those that a harness of `shown` reads are listed, all where it is empty."""
+    reports: list[Report] = []
+    lines: list[str] = []
+    data: list[Json] = []
+    for engine in (Engine(listed, settings), global_engine(settings)):
+        report = _passed(engine)
+        targets = [
+            target
+            for target in engine.survey().layout.targets
+            if not shown or shown.intersection(target.readers)
+        ]
+        reports.append(report)
+        lines += targets_text(targets, report)
+        data.append({**report_json(report), "targets": targets_json(targets, report)})
+    return Result(
+        "sync",
+        data={"reports": data, "requested": list(listed.requested)},
+        view=("\n".join(lines) or "No file carries this memory.",),
+        messages=(
+            *(warning(text) for text in settings.warnings),
+            *_seen_otherwise(listed),
+            *(message for report in reports for message in report_messages(report)),
+        ),
+        exit_code=EXIT_LEFT_UNDONE if any(map(is_undone, reports)) else EXIT_DONE,
+    )
+
+
+def _named(names: Sequence[str]) -> tuple[Harness, ...]:
+    return tuple(dict.fromkeys(one for name in names for one in requests.named(name)))
+
+
+def _passed(engine: Engine) -> Report:
+    report = engine.reconcile()
+    try:
+        engine.settle()
+    except AgentBridgeError as error:
+        trouble = Notice("warning", error.code, error.sentence())
+        report = replace(report, notices=(*report.notices, trouble))
+    return report
+
+
+def _seen_otherwise(project: Project) -> tuple[Message, ...]:
+    """A word on variables that differ from what `init` saw: the service goes by those."""
+    changed = projects.environment_changes(project)
+    if not changed:
+        return ()
+    names = ", ".join(changed)
+    told = f"{names}: not as `init` saw it. What `init` saw counts; run it again to change that."
+    return (warning(told),)
