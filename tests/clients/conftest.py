@@ -1,4 +1,4 @@
-"""The two real clients and a repository for them to work in."""
+"""The real clients and a repository for them to work in."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from clients.rig.claude import Claude
 from clients.rig.codex import Codex
 from clients.rig.gemini import Gemini
+from clients.rig.opencode import OpenCode
 from clients.rig.product import Product
 from clients.rig.programs import Missing, find_program
 
@@ -31,6 +32,12 @@ def codex(sealed_home: Path) -> Codex:
 def gemini(sealed_home: Path) -> Gemini:
     """Gemini CLI, never used before by this user."""
     return Gemini(_program("@google/gemini-cli"), sealed_home)
+
+
+@pytest.fixture
+def opencode(sealed_home: Path) -> OpenCode:
+    """OpenCode, never used before by this user."""
+    return OpenCode(_program("opencode-ai"), sealed_home)
 
 
 @pytest.fixture

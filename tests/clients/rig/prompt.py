@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 _FILE_HEADING = re.compile(r"^Contents of (?P<path>/.+?) \((?P<label>[^\n]*)\):\n\n?", re.MULTILINE)
+_OPENCODE_HEADING = re.compile(r"^Instructions from: (?P<path>/.+)\n", re.MULTILINE)
+_OPENCODE_END = re.compile(r"^(?:<mcp_instructions>|Skills provide specialized instructions)", re.MULTILINE)
 _FILES_END = "\n</system-reminder>"
 _GEMINI_FILE = re.compile(
     r"^--- Context from: (?P<path>[^\n]+) ---\n(?P<text>.*?)\n--- End of Context from: (?P=path) ---$",
@@ -104,6 +106,25 @@ class GeminiPrompt(Prompt):
         return next((file.text for file in self.files if file.path == path), None)
 
 
+@dataclass(frozen=True, slots=True)
+class OpenCodePrompt(Prompt):
+    """OpenCode's: every message of the first request, what was typed too."""
+
+    files: tuple[InstructionFile, ...]
+    """The instruction files, in order; OpenCode gives no label."""
+    user: tuple[str, ...]
+    """The parts of the messages of role `user`: what was typed, and what a plugin put beside it."""
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The quoted files, in order."""
+        return tuple(file.path for file in self.files)
+
+    def contents_of(self, path: Path) -> str | None:
+        """A quoted file's text, None when it isn't in the prompt."""
+        return next((file.text for file in self.files if file.path == path), None)
+
+
 def claude_prompt(body: Mapping[str, Any]) -> ClaudePrompt:
     """Read a Messages request. Only the first user message counts: what was said later is no prompt."""
     messages = body["messages"]
@@ -132,6 +153,26 @@ def gemini_prompt(body: Mapping[str, Any]) -> GeminiPrompt:
     return GeminiPrompt(_joined([system, user]), system, user, tuple(files))
 
 
+def opencode_prompt(body: Mapping[str, Any]) -> OpenCodePrompt:
+    """Read a chat completions request."""
+    parts = [(message["role"], text) for message in body["messages"] for text in _texts(message["content"])]
+    system = [text for role, text in parts if role == "system"]
+    return OpenCodePrompt(
+        _joined([text for _, text in parts]),
+        tuple(file for part in system for file in _opencode_files(part)),
+        tuple(text for role, text in parts if role == "user"),
+    )
+
+
+def _opencode_files(part: str) -> Iterator[InstructionFile]:
+    """The instruction files of a system message. The last one ends where the skills or servers begin."""
+    headings = list(_OPENCODE_HEADING.finditer(part))
+    ends = [*(heading.start() for heading in headings[1:]), len(part)]
+    for heading, end in zip(headings, ends, strict=False):
+        text = _OPENCODE_END.split(part[heading.end() : end], maxsplit=1)[0]
+        yield InstructionFile(Path(heading["path"]), "", text.strip("\n"))
+
+
 def _joined(parts: Sequence[str]) -> str:
     return _BETWEEN.join(parts)
 
@@ -139,7 +180,7 @@ def _joined(parts: Sequence[str]) -> str:
 def _texts(content: str | Sequence[Mapping[str, Any]]) -> list[str]:
     if isinstance(content, str):
         return [content]
-    return [block["text"] for block in content if isinstance(block.get("text"), str)]
+    return [block["text"] for block in content or () if isinstance(block.get("text"), str)]
 
 
 def _files(part: str) -> Iterator[InstructionFile]:

@@ -69,6 +69,11 @@ class Script:
             raise
         return (said,) if isinstance(said, str | Call) else tuple(said)
 
+    def add(self, turns: Sequence[Turn]) -> None:
+        """Say these after the others."""
+        with self._lock:
+            self._turns += turns
+
     @property
     def left(self) -> int:
         """How many turns nobody has asked for."""

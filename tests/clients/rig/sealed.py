@@ -8,10 +8,11 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from clients.rig.server import FakeModel, served, walled
 
@@ -74,6 +75,38 @@ def run_sealed(
 
     Raises ClientError when the time is up or the program never started.
     """
+    with sealed(argv_of, env_of, cwd=cwd, model=model) as running:
+        try:
+            stdout, stderr = running.process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired as problem:
+            raise ClientError(f"{problem}\n{_last_words(running.process)}") from problem
+    code = running.process.returncode
+    return Outcome(_decoded(stdout), _decoded(stderr), code, running.network, tuple(running.elsewhere))
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A sealed program at work; `network` and `elsewhere` as in `Outcome`."""
+
+    process: subprocess.Popen[bytes]
+    network: str
+    elsewhere: list[str]
+
+
+@contextmanager
+def sealed(
+    argv_of: Callable[[str], Sequence[str]],
+    env_of: Callable[[str], Mapping[str, str]],
+    *,
+    cwd: Path,
+    model: FakeModel,
+    errors: IO[bytes] | None = None,
+) -> Iterator[Running]:
+    """Run a program as `run_sealed` does, until the block ends; then its process group is killed.
+
+    `errors` takes its standard error in place of a pipe, which a program that runs for long would fill.
+    Raises ClientError when the program never started.
+    """
     ours, theirs = socket.socketpair()
     with ours:
         with theirs:
@@ -82,24 +115,27 @@ def run_sealed(
                 cwd=cwd,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                stderr=subprocess.PIPE if errors is None else errors,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
             )
         try:
-            how, listeners = _receive(ours)
             heard: list[str] = []
+            try:
+                how, listeners = _receive(ours)
+            except (OSError, IndexError, ValueError) as problem:
+                raise ClientError(f"{problem}\n{_last_words(process)}") from problem
             with served(listeners[0], model), walled(listeners[1], heard):
                 url, wall = (f"http://127.0.0.1:{place.getsockname()[1]}" for place in listeners)
                 order = {"argv": list(argv_of(url)), "env": {**_proxies(wall), **env_of(url)}}
-                ours.sendall(json.dumps(order).encode())
-                ours.shutdown(socket.SHUT_WR)
-                stdout, stderr = process.communicate(timeout=timeout)
-        except (subprocess.TimeoutExpired, OSError, IndexError) as problem:
-            raise ClientError(f"{problem}\n{_last_words(process)}") from problem
+                try:
+                    ours.sendall(json.dumps(order).encode())
+                    ours.shutdown(socket.SHUT_WR)
+                except OSError as problem:
+                    raise ClientError(f"{problem}\n{_last_words(process)}") from problem
+                yield Running(process, how, heard)
         finally:
             _kill_group(process)
-    return Outcome(_decoded(stdout), _decoded(stderr), process.returncode, how, tuple(heard))
 
 
 def _receive(channel: socket.socket) -> tuple[str, list[socket.socket]]:
@@ -122,7 +158,7 @@ def _last_words(process: subprocess.Popen[bytes]) -> str:
     """Kill it and read what it had printed, unless somebody outside its group holds the pipes open."""
     _kill_group(process)
     try:
-        return "\n".join(_decoded(text)[-2000:] for text in process.communicate(timeout=10))
+        return "\n".join(_decoded(text or b"")[-2000:] for text in process.communicate(timeout=10))
     except subprocess.TimeoutExpired:
         return "a process that left the group still holds its output"
 
