@@ -244,6 +244,7 @@ class Read:
     `size` is in bytes as they stand in the file, `shown` in bytes as the model gets them (fewer where the
     harness cuts). `why` says in words by which rule or setting it is read; `hidden`: by which it is not read
     although one might think so ("" for a file that is read). `text` is what is shown, for finding doubles.
+    `cut` says in words what is cut off and for which limit ("": nothing; comments left out are no cut).
     """
 
     path: Path
@@ -252,6 +253,7 @@ class Read:
     why: str
     hidden: str = ""
     text: str = ""
+    cut: str = ""
 
 
 class Harness(ABC):
