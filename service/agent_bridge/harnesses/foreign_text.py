@@ -27,6 +27,13 @@ def bytes_of(text: str, *, like: bytes) -> bytes:
     return (BOM if like.startswith(BOM) else b"") + text.encode("utf-8")
 
 
+def place_of(text: str, at: int) -> str:
+    """An offset in words, in lines and columns from 1."""
+    line = text.count("\n", 0, at) + 1
+    column = at - text.rfind("\n", 0, at)
+    return f"line {line}, column {column}"
+
+
 def unwritable(key: Sequence[str], why: str) -> RefusedError:
     """The error for a key that can't be changed without changing more than it."""
     return RefusedError(

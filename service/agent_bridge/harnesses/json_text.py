@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from agent_bridge.errors import RefusedError
+from agent_bridge.harnesses.foreign_text import place_of
 
 _BLANK = re.compile(r"(?:[ \t\r\n]|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
@@ -18,12 +19,13 @@ _DEPTH = 100
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value from `start` to `end`; `members` for an object, in order."""
+    """A value from `start` to `end`; `members` for an object, `elements` for an array, in order."""
 
     value: object
     start: int
     end: int
     members: tuple[Member, ...] | None = None
+    elements: tuple[Member, ...] | None = None
 
     def member(self, name: str) -> Member | None:
         """The member of a name, None where there is none or this is no object."""
@@ -32,7 +34,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """`"name": value`; `comma` is the offset of the comma behind it, None without one."""
+    """`"name": value`; `comma` is the offset of the comma behind it, None without one.
+
+    An element of an array has no name.
+    """
 
     name: str
     start: int
@@ -61,11 +66,9 @@ def after_comments_on_line(text: str, at: int) -> int:
 
 def problem(text: str, at: int, why: str) -> RefusedError:
     """What is wrong at an offset, in lines and columns from 1."""
-    line = text.count("\n", 0, at) + 1
-    column = at - text.rfind("\n", 0, at)
     return RefusedError(
         "The file isn't valid JSON.",
-        detail=f"line {line}, column {column}: {why}",
+        detail=f"{place_of(text, at)}: {why}",
         remedy="Repair it by hand.",
     )
 
@@ -118,18 +121,17 @@ def _object(text: str, start: int, depth: int) -> Node:
 
 
 def _array(text: str, start: int, depth: int) -> Node:
-    value: list[object] = []
+    elements: list[Member] = []
     at = _blank(text, start + 1)
-    comma = True
     while text[at : at + 1] != "]":
-        if not comma:
+        if elements and elements[-1].comma is None:
             raise problem(text, at, "a comma or ] is missing")
         node = _value(text, at, depth + 1)
-        value.append(node.value)
         at = _blank(text, node.end)
-        comma = text[at : at + 1] == ","
-        at = _blank(text, at + 1) if comma else at
-    return Node(value, start, at + 1)
+        comma = at if text[at : at + 1] == "," else None
+        elements.append(Member("", node.start, node, comma))
+        at = at if comma is None else _blank(text, at + 1)
+    return Node([one.node.value for one in elements], start, at + 1, elements=tuple(elements))
 
 
 def _string(text: str, at: int) -> tuple[str, int]:

@@ -27,7 +27,7 @@ _PLACE = re.compile(r"\(at line (\d+), column (\d+)\)")
 
 def toml_get(data: bytes, key: Key) -> object | Absent:
     """The value at a key path, or `ABSENT`. Raises RefusedError (line and column) for what isn't TOML."""
-    return _lookup(_parse(text_of(data)), tuple(key))
+    return lookup(parsed_toml(text_of(data)), tuple(key))
 
 
 def toml_set(data: bytes, key: Key, value: object) -> bytes:
@@ -38,13 +38,13 @@ def toml_set(data: bytes, key: Key, value: object) -> bytes:
     """
     path = tuple(key)
     text = text_of(data)
-    document = _parse(text)
-    if _same(_lookup(document, path), value):
+    document = parsed_toml(text)
+    if same(lookup(document, path), value):
         return data
     _check_tables(document, path)
     sections = scan(text)
     entry = find(sections, path)
-    literal = _literal(value)
+    literal = literal_of(value)
     if entry:
         changed = text[: entry.value_start] + literal + text[entry.value_end :]
     else:
@@ -54,15 +54,15 @@ def toml_set(data: bytes, key: Key, value: object) -> bytes:
     for part in path[:-1]:
         table = table.setdefault(part, {})
     table[path[-1]] = value
-    return _checked(data, changed, wanted, path)
+    return checked(data, changed, wanted, path)
 
 
 def toml_unset(data: bytes, key: Key) -> bytes:
     """The file without `key`; a table header that `toml_set` added for it goes too. Raises RefusedError."""
     path = tuple(key)
     text = text_of(data)
-    document = _parse(text)
-    if isinstance(_lookup(document, path), Absent):
+    document = parsed_toml(text)
+    if isinstance(lookup(document, path), Absent):
         return data
     sections = scan(text)
     entry = find(sections, path)
@@ -70,16 +70,16 @@ def toml_unset(data: bytes, key: Key) -> bytes:
         raise unwritable(path, "It is a table of its own, or part of an array.")
     changed = _without_inline(text, sections, entry) if entry.inline else _without(text, sections, entry)
     wanted = copy.deepcopy(document)
-    _delete(wanted, path, prune=_parse(changed))
-    return _checked(data, changed, wanted, path)
+    delete_key(wanted, path, prune=parsed_toml(changed))
+    return checked(data, changed, wanted, path)
 
 
 def _added(text: str, sections: list[Section], path: tuple[str, ...], literal: str) -> str:
     for depth in range(len(path) - 1, 0, -1):
         table = find(sections, path[:depth])
         if table is not None and table.entries is not None:
-            return _added_inline(text, table, _statement(path[depth:], literal))
-    eol = "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
+            return _added_inline(text, table, statement_of(path[depth:], literal))
+    eol = eol_of(text)
     parent = path[:-1]
     dotted = [
         entry
@@ -90,11 +90,11 @@ def _added(text: str, sections: list[Section], path: tuple[str, ...], literal: s
     ]
     if dotted:
         anchor = dotted[-1]
-        return _line_after(text, anchor, _statement(path[len(anchor.section) :], literal), eol)
+        return _line_after(text, anchor, statement_of(path[len(anchor.section) :], literal), eol)
     section = next((one for one in sections if one.path == parent and not one.array), None)
     if section is None:
-        return _new_section(text, parent, _statement(path[-1:], literal), eol)
-    statement = _statement(path[-1:], literal)
+        return table_appended(text, parent, [statement_of(path[-1:], literal)], eol)
+    statement = statement_of(path[-1:], literal)
     if section.entries:
         return _line_after(text, section.entries[-1], statement, eol)
     if not parent:
@@ -106,13 +106,22 @@ def _added(text: str, sections: list[Section], path: tuple[str, ...], literal: s
     )
 
 
-def _new_section(text: str, parent: tuple[str, ...], statement: str, eol: str) -> str:
-    header = "[" + ".".join(map(_key_literal, parent)) + "]"
+def table_appended(
+    text: str, path: tuple[str, ...], statements: Sequence[str], eol: str, *, array: bool = False
+) -> str:
+    """The text with a table at its end, behind an empty line; `array`: the next `[[…]]` of an array."""
+    name = ".".join(map(_key_literal, path))
+    table = eol.join((f"[[{name}]]" if array else f"[{name}]", *statements))
     if not text:
-        return f"{header}{eol}{statement}{eol}"
+        return f"{table}{eol}"
     if text.endswith("\n"):
-        return f"{text}{eol}{header}{eol}{statement}{eol}"
-    return f"{text}{eol}{eol}{header}{eol}{statement}"
+        return f"{text}{eol}{table}{eol}"
+    return f"{text}{eol}{eol}{table}"
+
+
+def eol_of(text: str) -> str:
+    """The line end that most lines have."""
+    return "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
 
 
 def _line_after(text: str, anchor: Entry, statement: str, eol: str) -> str:
@@ -166,10 +175,10 @@ def _without(text: str, sections: list[Section], entry: Entry) -> str:
         and text[entry.line_start : entry.key_start] == ""
     )
     start = section.start if added_header else entry.line_start
-    return _cut(text, start, entry.line_end, blank=added_header)
+    return cut_lines(text, start, entry.line_end, blank=added_header)
 
 
-def _cut(text: str, start: int, end: int, *, blank: bool) -> str:
+def cut_lines(text: str, start: int, end: int, *, blank: bool) -> str:
     """Cut whole lines; where they end the text without a line end, the one before them goes instead.
 
     `blank`: one empty line before them goes too.
@@ -189,7 +198,8 @@ def _without_last_line_end(text: str) -> str:
     return text[:-2] if text.endswith("\r\n") else text.removesuffix("\n")
 
 
-def _statement(key: tuple[str, ...], literal: str) -> str:
+def statement_of(key: tuple[str, ...], literal: str) -> str:
+    """`key = literal`, with the key's parts quoted where they must be."""
     return f"{'.'.join(map(_key_literal, key))} = {literal}"
 
 
@@ -197,7 +207,8 @@ def _key_literal(part: str) -> str:
     return part if _BARE.fullmatch(part) else _string(part)
 
 
-def _literal(value: object) -> str:
+def literal_of(value: object) -> str:
+    """A value as TOML on one line. Raises TypeError for what TOML doesn't have."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
@@ -205,9 +216,9 @@ def _literal(value: object) -> str:
     if isinstance(value, str):
         return _string(value)
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_literal, value)) + "]"
+        return "[" + ", ".join(map(literal_of, value)) + "]"
     if isinstance(value, dict):
-        inside = ", ".join(_statement((str(key),), _literal(part)) for key, part in value.items())
+        inside = ", ".join(statement_of((str(key),), literal_of(part)) for key, part in value.items())
         return f"{{ {inside} }}" if inside else "{}"
     raise TypeError(f"no TOML value: {value!r}")
 
@@ -216,7 +227,8 @@ def _string(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _parse(text: str) -> dict[str, Any]:
+def parsed_toml(text: str) -> dict[str, Any]:
+    """The document. Raises RefusedError with line and column."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -233,7 +245,8 @@ def _parse(text: str) -> dict[str, Any]:
         raise RefusedError("The file is nested too deeply.", remedy="Repair it by hand.") from error
 
 
-def _lookup(document: dict[str, Any], path: tuple[str, ...]) -> object | Absent:
+def lookup(document: dict[str, Any], path: tuple[str, ...]) -> object | Absent:
+    """What stands at a path through tables."""
     found: object = document
     for part in path:
         if not isinstance(found, dict) or part not in found:
@@ -244,36 +257,37 @@ def _lookup(document: dict[str, Any], path: tuple[str, ...]) -> object | Absent:
 
 def _check_tables(document: dict[str, Any], path: tuple[str, ...]) -> None:
     for depth in range(1, len(path)):
-        found = _lookup(document, path[:depth])
+        found = lookup(document, path[:depth])
         if isinstance(found, Absent):
             return
         if not isinstance(found, dict):
             raise unwritable(path, f"`{'.'.join(path[:depth])}` is no table.")
 
 
-def _delete(document: dict[str, Any], path: tuple[str, ...], *, prune: dict[str, Any]) -> None:
+def delete_key(document: dict[str, Any], path: tuple[str, ...], *, prune: dict[str, Any]) -> None:
     """Take `path` out, and those tables above it that are empty now and that `prune` doesn't have."""
-    table = _lookup(document, path[:-1])
+    table = lookup(document, path[:-1])
     if isinstance(table, dict):
         table.pop(path[-1], None)
-        if not table and len(path) > 1 and isinstance(_lookup(prune, path[:-1]), Absent):
-            _delete(document, path[:-1], prune=prune)
+        if not table and len(path) > 1 and isinstance(lookup(prune, path[:-1]), Absent):
+            delete_key(document, path[:-1], prune=prune)
 
 
-def _checked(data: bytes, changed: str, wanted: dict[str, Any], path: tuple[str, ...]) -> bytes:
+def checked(data: bytes, changed: str, wanted: dict[str, Any], path: tuple[str, ...]) -> bytes:
+    """The bytes of a changed text that says what is wanted and nothing else. Raises RefusedError."""
     try:
         parsed = tomllib.loads(changed)
     except tomllib.TOMLDecodeError as error:
         raise unwritable(path, f"The result would not be TOML: {error}") from error
-    if not _same(parsed, wanted):
+    if not same(parsed, wanted):
         raise unwritable(path, "The result would change other keys too.")
     return bytes_of(changed, like=data)
 
 
-def _same(one: object, other: object) -> bool:
+def same(one: object, other: object) -> bool:
     """Equal with types: true isn't 1, 1 isn't 1.0; not-a-number equals itself; the order of keys is free."""
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(_same, one, other))
+        return len(one) == len(other) and all(map(same, one, other))
     return type(one) is type(other) and (one == other or repr(one) == repr(other))

@@ -9,6 +9,8 @@ import re
 import tomllib
 from dataclasses import dataclass, field
 
+from agent_bridge.harnesses.array_text import Item
+
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _TO_LINE_END = re.compile(r"[^\n]*")
 _SPACE = re.compile(r"[ \t]*")
@@ -37,12 +39,17 @@ class Entry:
 
 @dataclass(slots=True)
 class Section:
-    """A `[header]` (the first one, with an empty path, has none) and the statements below it."""
+    """A `[header]` (the first one, with an empty path, has none) and the statements below it.
+
+    `array`: it is part of an array of tables; `double`: it begins an element of one.
+    """
 
     path: tuple[str, ...]
     array: bool
     start: int
     body: int
+    header_end: int = 0
+    double: bool = False
     end: int = 0
     entries: list[Entry] = field(default_factory=list)
 
@@ -62,8 +69,9 @@ def scan(text: str) -> list[Section]:
             if double:
                 arrays.add(path)
             inside = any(path[:depth] in arrays for depth in range(1, len(path) + 1))
-            at = _line_end(text, at)
-            sections.append(Section(path, array=inside, start=line_start, body=at))
+            header_end = text.index("]", at) + (2 if double else 1)
+            at = _line_end(text, header_end)
+            sections.append(Section(path, inside, line_start, at, header_end, double))
         else:
             entry = _entry(text, at, section.path, section.path, line_start)
             section.entries.append(entry)
@@ -88,6 +96,19 @@ def find(sections: list[Section], path: tuple[str, ...]) -> Entry | None:
         if not section.array and (hit := within(section.entries)):
             return hit
     return None
+
+
+def items_of(text: str, at: int) -> list[Item]:
+    """The elements of the array whose bracket is at `at`."""
+    items: list[Item] = []
+    at = _BLANK.match(text, at + 1).end()  # type: ignore[union-attr]
+    while text[at] != "]":
+        end = _value(text, at)
+        behind = _BLANK.match(text, end).end()  # type: ignore[union-attr]
+        comma = behind if text[behind] == "," else None
+        items.append(Item(at, end, comma))
+        at = _skip(text, end)
+    return items
 
 
 def _entry(

@@ -64,18 +64,16 @@ def edit_keys(ledger: Ledger, path: Path, edits: Sequence[KeyEdit]) -> bool:
     after = image.data
     records: list[KeyRecord] = []
     for edit in edits:
-        former = get_key(edit.format, after, edit.key)
-        if former == edit.value:
-            continue
-        after = set_key(edit.format, after, edit.key, edit.value)
-        records.append(KeyRecord(edit.key, _json_or_none(former), json.dumps(edit.value)))
+        before_it, after = after, edited(after, edit)
+        if after != before_it:
+            records.append(_record(edit, get_key(edit.format, before_it, edit.key)))
     if not records or after == image.data:
         return False
     known = ledger.get(path)
-    kept = {record.key: record for record in (known.keys if known else ())}
+    kept = {record.identity: record for record in (known.keys if known else ())}
     for record in records:
-        first = kept.get(record.key)
-        kept[record.key] = replace(record, former=first.former) if first else record
+        first = kept.get(record.identity)
+        kept[record.identity] = replace(record, former=first.former) if first else record
     before = image.data if image.existed else None
     entry = ledger.first_record(path, Kind.KEYS, before)
     entry = replace(entry, keys=tuple(kept.values()), format=edits[0].format)
@@ -83,6 +81,25 @@ def edit_keys(ledger: Ledger, path: Path, edits: Sequence[KeyEdit]) -> bool:
         replace(written(entry, image, after), directories=entry.directories or _missing_parents(image))
     )
     return files.replace(image, after, keep_dir=ledger.kept)
+
+
+def edited(data: bytes, edit: KeyEdit) -> bytes:
+    """A settings file's bytes with one edit made; equal bytes where it needs none. Raises RefusedError."""
+    if edit.element:
+        return add_element(edit.format, data, edit.key, edit.value)
+    if get_key(edit.format, data, edit.key) == edit.value:
+        return data
+    return set_key(edit.format, data, edit.key, edit.value)
+
+
+def put_back(form: str, data: bytes, record: KeyRecord) -> tuple[bytes, KeyRecord]:
+    """The file with a key or element of ours that went missing, and its record from now on."""
+    ours = json.loads(record.ours)
+    if not record.element:
+        return set_key(form, data, record.key, ours), replace(record, put_back=True)
+    gone = get_key(form, data, record.key) is ABSENT  # the whole array: it is made for us this time
+    former = None if gone else record.former
+    return add_element(form, data, record.key, ours), replace(record, put_back=True, former=former)
 
 
 def edit_lines(ledger: Ledger, path: Path, lines: Sequence[str]) -> bool:
@@ -139,6 +156,24 @@ def unset_key(form: str, data: bytes, key: tuple[str, ...]) -> bytes:
     return edit(data, key)
 
 
+def has_element(form: str, data: bytes, key: tuple[str, ...], value: object) -> bool:
+    """Whether the array at a key in a TOML or JSON text has an element."""
+    look = config_edit.toml_has_element if form == "toml" else config_edit.json_has_element
+    return look(data, key, value)
+
+
+def add_element(form: str, data: bytes, key: tuple[str, ...], value: object) -> bytes:
+    """The text with the element in the array at the key."""
+    edit = config_edit.toml_add_element if form == "toml" else config_edit.json_add_element
+    return edit(data, key, value)
+
+
+def remove_element(form: str, data: bytes, key: tuple[str, ...], value: object, *, made: bool) -> bytes:
+    """The text without the element; without the array too where that was `made` for elements of ours."""
+    edit = config_edit.toml_remove_element if form == "toml" else config_edit.json_remove_element
+    return edit(data, key, value, made=made)
+
+
 def written(entry: Entry, image: FileImage, after: bytes) -> Entry:
     """`entry` for a file that is about to go from `image` to `after`.
 
@@ -168,5 +203,8 @@ def _missing_parents(image: FileImage) -> tuple[str, ...]:
     return tuple(str(place) for place in files.missing_directories(image.real))
 
 
-def _json_or_none(value: object) -> str | None:
-    return None if value is ABSENT else json.dumps(value)
+def _record(edit: KeyEdit, former: object) -> KeyRecord:
+    ours = json.dumps(edit.value)
+    if edit.element:  # what else is in the array is its user's, and not kept
+        return KeyRecord(edit.key, None if former is ABSENT else "[]", ours, element=True)
+    return KeyRecord(edit.key, None if former is ABSENT else json.dumps(former), ours)

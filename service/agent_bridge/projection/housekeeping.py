@@ -261,15 +261,19 @@ def _check_entry(ledger: Ledger, entry: Entry) -> list[Notice]:
     for position, record in enumerate(records):
         name = ".".join(record.key)
         current = apply.get_key(entry.format, after, record.key)
-        if current is config_edit.ABSENT and not record.put_back:
-            after = apply.set_key(entry.format, after, record.key, json.loads(record.ours))
-            records[position] = replace(record, put_back=True)
+        among_others = record.element and isinstance(current, list)
+        if among_others and apply.has_element(entry.format, after, record.key, json.loads(record.ours)):
+            continue
+        if among_others:
+            name = f"An element of ours in {name}"
+        if (among_others or current is config_edit.ABSENT) and not record.put_back:
+            after, records[position] = apply.put_back(entry.format, after, record)
             text = f"{name} was missing in {path} and was put back."
             notices.append(Notice("info", "key-restored", text, path))
-        elif current is config_edit.ABSENT:
+        elif among_others or current is config_edit.ABSENT:
             text = f"{name} was taken out of {path} again; that is respected."
             notices.append(Notice("warning", "key-respected", text, path))
-        elif json.dumps(current) != record.ours:
+        elif json.dumps(current, default=str) != record.ours:
             text = f"{name} in {path} has another value than ours ({record.ours}); that is respected."
             notices.append(Notice("warning", "key-respected", text, path))
     if after != image.data:

@@ -35,6 +35,7 @@ class Kind(StrEnum):
 class KeyRecord:
     """One key that we set: its former value as JSON text (None: it was absent) and ours.
 
+    `element`: ours is an element of the array there; `former` is None where the array was made for it.
     `put_back`: it went missing once and was set again; a second time is its user's word.
     """
 
@@ -42,6 +43,12 @@ class KeyRecord:
     former: str | None
     ours: str
     put_back: bool = False
+    element: bool = False
+
+    @property
+    def identity(self) -> tuple[tuple[str, ...], str | None]:
+        """What it is the only record of in its file: a key's value, or one element there."""
+        return self.key, self.ours if self.element else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +201,13 @@ def _parse(file: Path) -> dict[str, Entry]:
 
 def _entry(item: dict[str, Any]) -> Entry:
     keys = tuple(
-        KeyRecord(tuple(key["key"]), key.get("former"), key["ours"], key.get("put_back", False))
+        KeyRecord(
+            tuple(key["key"]),
+            key.get("former"),
+            key["ours"],
+            key.get("put_back", False),
+            key.get("element", False),
+        )
         for key in item.pop("keys", ())
     )
     lists = {name: tuple(item.pop(name, ())) for name in ("directories", "known")}

@@ -205,13 +205,17 @@ def _key_steps(edits: Iterable[KeyEdit]) -> list[Step]:
         image = files.read_image(path)
         after = image.data
         for edit in group:
-            if apply.get_key(edit.format, after, edit.key) != edit.value:
-                after = apply.set_key(edit.format, after, edit.key, edit.value)
+            after = apply.edited(after, edit)
         if after != image.data:
-            names = ", ".join(f"{'.'.join(edit.key)} = {json.dumps(edit.value)}" for edit in group)
+            names = ", ".join(_edit_in_words(edit) for edit in group)
             why = "; ".join(dict.fromkeys(edit.why for edit in group))
             steps.append(Step("key", path, f"{names}: {why}", unified_diff(path, image.data, after)))
     return steps
+
+
+def _edit_in_words(edit: KeyEdit) -> str:
+    key, value = ".".join(edit.key), json.dumps(edit.value)
+    return f"{key} gets {value}" if edit.element else f"{key} = {value}"
 
 
 def _git_steps(project: Project, survey: Survey, snapshot: Snapshot) -> list[Step]:
