@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agent_bridge import paths
-from agent_bridge.harnesses import agents_md, codex_config, codex_memories
+from agent_bridge.harnesses import agents_md, codex_config, codex_memories, codex_reads
 from agent_bridge.harnesses.base import (
     LEAST_BUDGET,
     NO_LIMIT,
@@ -26,6 +26,7 @@ from agent_bridge.harnesses.base import (
     Mode,
     NativeItem,
     Notice,
+    Read,
     Scope,
     Site,
 )
@@ -111,6 +112,18 @@ class Codex(Harness):
     def native_memory(self, env: Mapping[str, str]) -> list[NativeItem]:
         """Its memories of both layouts, each with the directory it belongs to."""
         return codex_memories.read(env)
+
+    def reads(self, site: Site, start: Path) -> tuple[Read, ...]:
+        """Instruction files of the user and on the way down."""
+        return codex_reads.reads(site, start)
+
+    def memory_places(self, env: Mapping[str, str]) -> tuple[Path, ...]:
+        """The directories and databases of its memories."""
+        return codex_memories.places(env)
+
+    def hand_written(self, site: Site) -> list[NativeItem]:
+        """Texts in the instruction files that it reads here, and its memories of this checkout."""
+        return codex_notes.hand_written(site)
 
     def watch_places(self, site: Site) -> tuple[Path, ...]:
         """The root, `.codex`, its home and the directories of its memories."""
