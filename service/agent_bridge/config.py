@@ -58,7 +58,7 @@ class Settings(BaseSettings):
     """Share of common words from which two facts count as similar: 0 to 1."""
 
     worktrees: Literal["shared", "separate"] = "shared"
-    """`shared`: worktrees get the main checkout's memory; `separate`: their files are left alone."""
+    """`shared`: worktrees get the main checkout's memory; `separate`: each has one of its own."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """The least severe messages that are logged."""

@@ -1,8 +1,8 @@
 """The projects that `init` has set up, and which one a directory belongs to.
 
 The list is one JSON file in the state directory: `{"schema": 1, "projects": [{"id", "root", "environment",
-"mode", "created_at", "worktrees", "delivery", "requested"}]}`; the last two may be missing. It is changed
-under a lock and replaced whole, so a reader needs none.
+"mode", "created_at", "worktrees", "delivery", "requested", "main"}]}`; the last three may be missing. It is
+changed under a lock and replaced whole, so a reader needs none.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ Delivery = Literal["blocks", "hooks"]
 class Project:
     """One project. `root` is the real path of its main checkout; `created_at` is UTC in ISO 8601.
 
-    `requested` are names of harnesses whose own extra files `sync --to` has asked for.
+    `requested` are names of harnesses whose own extra files `sync --to` has asked for. `main` is the main
+    checkout of a worktree that is a project of its own (`worktrees = "separate"`), None for all others.
     """
 
     id: str
@@ -52,6 +53,7 @@ class Project:
     worktrees: Worktrees = "shared"
     delivery: Delivery = "blocks"
     requested: tuple[str, ...] = ()
+    main: Path | None = None
 
     @property
     def store(self) -> Path:
@@ -80,27 +82,36 @@ def locate(cwd: Path) -> Path:
     Inside Git: the main checkout, also from a sub-directory, a worktree or through a symlink (the worktree
     itself where the repository is bare). Outside Git: the directory itself. A file stands for its directory.
     """
+    return locate_both(cwd)[1]
+
+
+def locate_both(cwd: Path) -> tuple[Path, Path]:
+    """The top of the checkout that `cwd` lies in, a worktree perhaps, and the root that `locate` gives."""
     directory = Path(os.path.realpath(cwd))
     if directory.is_file():
         directory = directory.parent
     checkout = git.find_checkout(directory)
     if checkout is None:
-        return directory
-    return Path(os.path.realpath(checkout.main_root or checkout.root))
+        return directory, directory
+    own = Path(os.path.realpath(checkout.root))
+    return own, own if checkout.main_root is None else Path(os.path.realpath(checkout.main_root))
 
 
 def find_project(cwd: Path) -> Project | None:
     """The listed project that `cwd` lies in, or None.
 
     Outside Git the innermost listed project above `cwd` counts; inside Git only the checkout's own, since
-    a repository inside a project directory is a project of its own.
+    a repository inside a project directory is a project of its own. A worktree belongs to its main checkout's
+    project, unless that keeps worktrees separate.
     """
     known = {project.root: project for project in load_projects()}
     if not known:
         return None
-    root = locate(cwd)
+    own, root = locate_both(cwd)
+    if own in known:
+        return known[own]
     if root in known:
-        return known[root]
+        return known[root] if known[root].worktrees == "shared" else None
     if git.find_checkout(root) is not None:
         return None
     return next((known[parent] for parent in root.parents if parent in known), None)
@@ -187,6 +198,7 @@ def _to_json(project: Project) -> dict[str, object]:
         "worktrees": project.worktrees,
         "delivery": project.delivery,
         "requested": list(project.requested),
+        "main": None if project.main is None else str(project.main),
     }
 
 
@@ -199,9 +211,11 @@ def _from_json(item: object) -> Project:
         raise ValueError("a project has a value that isn't a text")
     if not (isinstance(environment, dict) and all(isinstance(text, str) for text in environment.values())):
         raise ValueError("a project's environment isn't a table of texts")
-    delivery, requested = item.get("delivery", "blocks"), item.get("requested", [])
-    if delivery not in ("blocks", "hooks") or not isinstance(requested, list):
+    delivery, requested, main = (item.get(name) for name in ("delivery", "requested", "main"))
+    if delivery not in (None, "blocks", "hooks") or not isinstance(requested, list | None):
         raise ValueError(f"unknown delivery {delivery!r} or requested {requested!r}")
+    if main is not None and not (isinstance(main, str) and Path(main).is_absolute()):
+        raise ValueError(f"the main checkout {main!r} is no absolute path")
     root = Path(texts["root"])
     if not root.is_absolute() or texts["id"] != _id_of_real(root):
         raise ValueError(f"the id {texts['id']!r} doesn't belong to the root {texts['root']!r}")
@@ -214,8 +228,9 @@ def _from_json(item: object) -> Project:
         cast(Mode, texts["mode"]),
         texts["created_at"],
         cast(Worktrees, texts["worktrees"]),
-        cast(Delivery, delivery),
-        tuple(name for name in requested if isinstance(name, str)),
+        cast(Delivery, delivery or "blocks"),
+        tuple(name for name in requested or () if isinstance(name, str)),
+        None if main is None else Path(main),
     )
 
 

@@ -17,6 +17,7 @@ from agent_bridge.git.checkout import attributes_file as attributes_file
 from agent_bridge.git.checkout import exclude_file as exclude_file
 from agent_bridge.git.checkout import find_checkout as find_checkout
 from agent_bridge.git.checkout import is_inside_git_dir as is_inside_git_dir
+from agent_bridge.git.checkout import registered_worktrees as registered_worktrees
 from agent_bridge.git.checkout import stale_lock as stale_lock
 from agent_bridge.git.checkout import version as version
 from agent_bridge.git.checkout import why_no_checkout as why_no_checkout

@@ -119,6 +119,15 @@ def version() -> tuple[int, ...]:
 def worktrees(checkout: Checkout) -> list[Path]:
     """The tops of all working trees that exist, the main one first."""
     found = [] if checkout.main_root is None else [checkout.main_root]
+    found += [top.resolve() for top in registered_worktrees(checkout) if (top / ".git").is_file()]
+    if checkout.root not in found:
+        found.append(checkout.root)
+    return found
+
+
+def registered_worktrees(checkout: Checkout) -> list[Path]:
+    """The tops of the linked working trees that Git has on record, also of those that are gone for now."""
+    found = []
     for name in _names(checkout.common_dir / "worktrees"):
         record = checkout.common_dir / "worktrees" / name
         try:
@@ -126,11 +135,8 @@ def worktrees(checkout: Checkout) -> list[Path]:
             link = Path(os.fsdecode((record / "gitdir").read_bytes().rstrip(b"\n")))
         except OSError:
             continue
-        top = (record / link).parent
-        if link.name == ".git" and (top / ".git").is_file():
-            found.append(top.resolve())
-    if checkout.root not in found:
-        found.append(checkout.root)
+        if link.name == ".git":
+            found.append((record / link).parent)
     return found
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agent_bridge import paths
-from agent_bridge.harnesses import agents_md, claude_carriers, claude_places, claude_settings
+from agent_bridge.harnesses import agents_md, claude_carriers, claude_places, claude_reads, claude_settings
 from agent_bridge.harnesses.base import (
     Adoption,
     Carrier,
@@ -24,6 +24,7 @@ from agent_bridge.harnesses.base import (
     LinkEdit,
     Mode,
     Notice,
+    Read,
     Scope,
     Site,
 )
@@ -95,7 +96,7 @@ class ClaudeCode(Harness):
 
     def links(self, site: Site) -> tuple[LinkEdit, ...]:
         """The memory directory as a link into the store, from the main checkout alone; worktrees share it."""
-        if site.project is None or not site.is_main or claude_settings.memory_switched_off(site):
+        if site.project is None or not _keeps_memory_here(site):
             return ()
         place = site.file(claude_places.memory_directory(site))
         store = site.file(site.project.store)
@@ -107,7 +108,7 @@ class ClaudeCode(Harness):
 
     def key_edits(self, site: Site) -> tuple[KeyEdit, ...]:
         """`autoMemoryDirectory`, without which it may not write facts."""
-        if site.project is None or not site.is_main or claude_settings.memory_switched_off(site):
+        if site.project is None or not _keeps_memory_here(site):
             return ()
         path = claude_places.local_settings(site)
         if self._settings_problem(site):
@@ -125,7 +126,7 @@ class ClaudeCode(Harness):
 
     def adoptions(self, site: Site) -> tuple[Adoption, ...]:
         """A directory of the user's choice that our key would put aside, and one behind a foreign link."""
-        if site.project is None or not site.is_main or claude_settings.memory_switched_off(site):
+        if site.project is None or not _keeps_memory_here(site):
             return ()
         found: list[Adoption] = []
         said = claude_settings.memory_directory(site)
@@ -150,9 +151,19 @@ class ClaudeCode(Harness):
         if site.project is None:
             return ()
         found = [*claude_carriers.choose(site).notices]
-        if site.is_main:
+        if site.project.main is not None:
+            text = (
+                "Claude Code keeps one memory for a repository and all its worktrees: here it shows and "
+                f"writes that of {site.project.main}. The texts of this worktree's own facts reach it too."
+            )
+            found.append(Notice("info", "claude-memory-of-main", text, site.project.main))
+        elif site.is_main:
             found += self._memory_notices(site)
         return tuple(found)
+
+    def reads(self, site: Site, start: Path) -> tuple[Read, ...]:
+        """Instruction files, rules and the index of the memory."""
+        return claude_reads.reads(site, start)
 
     def watch_places(self, site: Site) -> tuple[Path, ...]:
         """The root, `.claude`, its rules, Claude's home and the parent of the memory directory."""
@@ -252,6 +263,12 @@ class ClaudeCode(Harness):
             text = f"{local} is tracked by Git, so the path of the store will show there as a change."
             found.append(Notice("info", "claude-local-settings-tracked", text, local))
         return found
+
+
+def _keeps_memory_here(site: Site) -> bool:
+    """Whether its memory for this project is the project's own: worktrees have the main checkout's."""
+    own = site.project is not None and site.project.main is None and site.is_main
+    return own and claude_settings.memory_switched_off(site) is None
 
 
 def _partly(ground: Ground, config: Mapping[str, bytes]) -> Site:

@@ -43,7 +43,7 @@ def memory_directory(ground: Ground) -> Path:
 
     All worktrees of a repository share the main checkout's; HOME stays as it is spelled.
     """
-    base = ground.checkout if ground.project is None else ground.project.root
+    base = _main(ground)
     return paths.claude_home(ground.env) / "projects" / slug(str(base)) / "memory"
 
 
@@ -71,7 +71,7 @@ def layers(ground: Ground) -> tuple[Path, ...]:
 
 
 def _main(ground: Ground) -> Path:
-    return ground.checkout if ground.project is None else ground.project.root
+    return ground.checkout if ground.project is None else ground.project.main or ground.project.root
 
 
 def _utf16(text: str) -> list[int]:

@@ -28,6 +28,7 @@ from agent_bridge.projection.ledger import Ledger
 from agent_bridge.projection.plan import Wanted
 from agent_bridge.projection.presence import Presence, check_store
 from agent_bridge.projection.projector import Outcome, Projector
+from agent_bridge.projection.removed_worktrees import bring_home
 from agent_bridge.projection.retire import former_carriers
 from agent_bridge.projection.signs import Signs, signs
 from agent_bridge.projection.survey import Survey, survey_project, survey_user
@@ -298,7 +299,10 @@ class Engine:
         """Take over what was saved in worktrees, before the store is read: the same pass projects it."""
         if self.project is None:
             return ()
-        return tuple(adopt_from_worktrees(self.project, self.store, survey))
+        return (
+            *adopt_from_worktrees(self.project, self.store, survey),
+            *bring_home(self.project, self.store, survey.checkout),
+        )
 
     def _keep_house(
         self, survey: Survey, snapshot: Snapshot, *, full: bool

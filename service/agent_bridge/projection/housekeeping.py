@@ -17,10 +17,10 @@ from agent_bridge.memory.snapshot import Snapshot
 from agent_bridge.memory.store import Store
 from agent_bridge.projection import apply, excludes, gitlaw, review
 from agent_bridge.projection.adopt import finish_link
-from agent_bridge.projection.keepsakes import Overwritten, look_after
+from agent_bridge.projection.keepsakes import Overwritten, look_after, place_of
 from agent_bridge.projection.ledger import Entry, Kind, Ledger, digest
 from agent_bridge.projection.survey import Survey
-from agent_bridge.projects import STORE_NAME, Project
+from agent_bridge.projects import STORE_NAME, Project, load_projects
 
 
 class Excluder:
@@ -66,9 +66,9 @@ class Excluder:
             return
         local = project.mode == "local"
         new = sorted(shared - {path.relative_to(project.store).as_posix() for path in self._tracked})
-        # Worktrees of a bare repository are projects of their own with one exclude file for all: a name let
-        # in for one would let in another's private fact of that name.
-        alone = checkout.main_root is not None
+        # Worktrees that are projects of their own share one exclude file: a name let in for one would let in
+        # another's private fact of that name.
+        alone = checkout.main_root is not None and not self._has_siblings(project)
         lines = excludes.exclude_lines(
             store=STORE_NAME, local=local, shared=new if alone else (), created=created
         )
@@ -85,6 +85,10 @@ class Excluder:
                 always=not alone,
             )
         self._kept = wanted
+
+    def _has_siblings(self, project: Project) -> bool:
+        family = project.main or project.root
+        return any(one.id != project.id and family in (one.main, one.root) for one in load_projects())
 
     def _keep_global(self, snapshot: Snapshot) -> None:
         """The same for the global store, in its own .gitignore: homes are kept in repositories too."""
@@ -160,7 +164,7 @@ def keep_copies(
         told = f"Git replaced {lost.path}; its former text waits in `agent-bridge review`."
         notices.append(Notice("warning", "overwritten", told, lost.path))
 
-    look_after(project.store, tracked, project.state / "keepsakes", candidate, step)
+    look_after(project.store, tracked, place_of(project), candidate, step)
     return notices
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_bridge import files, git
+from agent_bridge.projects import Project
 
 LIMIT = 1024 * 1024
 """Bytes; a larger file is no fact."""
@@ -48,7 +49,7 @@ def look_after(
     handed = 0
     looked = place / _LOOKED
     before = looked.stat().st_mtime if looked.exists() else None
-    for name in list(_facts(place)):
+    for name in list(facts_below(place)):
         path, copy = store / name, place / name
         if path in tracked or not path.is_file():
             data = copy.read_bytes()
@@ -56,7 +57,7 @@ def look_after(
                 keep(Overwritten(path, data))
                 handed += 1
             copy.unlink()
-    for name in _facts(store):
+    for name in facts_below(store):
         if store / name not in tracked:
             step()
             _copy(store / name, place / name)
@@ -94,7 +95,13 @@ def _copy(path: Path, copy: Path) -> None:
     os.utime(copy, ns=(seen.st_atime_ns, seen.st_mtime_ns))
 
 
-def _facts(top: Path) -> Iterator[Path]:
+def place_of(project: Project) -> Path:
+    """Where a project's copies lie."""
+    return project.state / "keepsakes"
+
+
+def facts_below(top: Path) -> Iterator[Path]:
+    """The names of what may be a fact below a directory."""
     for directory, _, names in os.walk(top):
         for name in names:
             if name.endswith(".md") and not name.startswith(".") and name != "MEMORY.md":

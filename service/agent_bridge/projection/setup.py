@@ -15,7 +15,15 @@ from agent_bridge.errors import NotFoundError, RefusedError
 from agent_bridge.harnesses import all_harnesses, in_use
 from agent_bridge.harnesses.base import KeyEdit, Scope
 from agent_bridge.memory.store import Store
-from agent_bridge.projection import adopt, apply, housekeeping, merge_driver, native_import, undo
+from agent_bridge.projection import (
+    adopt,
+    apply,
+    housekeeping,
+    merge_driver,
+    native_import,
+    removed_worktrees,
+    undo,
+)
 from agent_bridge.projection.engine import Engine, Report, global_engine
 from agent_bridge.projection.ledger import Kind, Ledger
 from agent_bridge.projection.presence import check_store, is_gone
@@ -57,15 +65,19 @@ def describe(
     worktrees: Worktrees = "shared",
     env: Mapping[str, str] | None = None,
 ) -> Project:
-    """The project that `init` in `cwd` would set up, or the one that is; nothing is written."""
-    root = projects.locate(cwd)
+    """The project that `init` in `cwd` would set up, or the one that is; nothing is written.
+
+    With `worktrees` "separate" a worktree is a project of its own, beside its main checkout's.
+    """
+    own, main = projects.locate_both(cwd)
+    root = own if worktrees == "separate" else main
     if git.is_inside_git_dir(root):
         raise RefusedError("A project can't be made here", path=root, detail=git.why_no_checkout(root))
     check_store(root / projects.STORE_NAME)
     known = next((project for project in projects.load_projects() if project.root == root), None)
     environment = projects.captured_environment(env)
     if known is not None:
-        return replace(known, environment=environment, mode=mode or known.mode)
+        return replace(known, environment=environment, mode=mode or known.mode, worktrees=worktrees)
     if root in (Path("/"), paths.home(env).resolve()):
         raise RefusedError(
             "The home directory can't be a project"
@@ -75,7 +87,15 @@ def describe(
             remedy="Facts for all projects go into the global store: `agent-bridge add --scope global TEXT`.",
         )
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return Project(projects.id_for(root), root, environment, mode or "shared", now, worktrees)
+    return Project(
+        projects.id_for(root),
+        root,
+        environment,
+        mode or "shared",
+        now,
+        worktrees,
+        main=None if root == main else main,
+    )
 
 
 def init(project: Project, settings: Settings, *, keep_private: bool = False) -> SetUp:
@@ -154,10 +174,19 @@ def eject(project: Project, settings: Settings, *, purge: bool = False) -> Eject
         if not done.refused:
             projects.remove_project(project.id)
     if purge and not done.refused:
-        shutil.rmtree(project.state, ignore_errors=True)
+        done.notes += _purge(project)
         if not projects.load_projects():
             _purge_user()
     return done
+
+
+def _purge(project: Project) -> list[str]:
+    """Remove a project's state; copies of facts whose worktree is gone are the last there are, and stay."""
+    last = removed_worktrees.copies(project) if project.main and is_gone(project.root) else []
+    if not last:
+        shutil.rmtree(project.state, ignore_errors=True)
+        return []
+    return [f"{len(last)} copies of facts of {project.root}, which is gone, stay in {last[0].parent}."]
 
 
 def _purge_user() -> None:

@@ -55,7 +55,8 @@ def survey_project(project: Project, settings: Settings) -> Survey:
     checkout = git.find_checkout(project.root)
     roots = [project.root]
     if checkout is not None and project.worktrees == "shared":
-        roots += [root for root in git.worktrees(checkout) if root != project.root and root.is_dir()]
+        apart = {one.root for one in load_projects()} | {project.root}
+        roots += [root for root in git.worktrees(checkout) if root not in apart and root.is_dir()]
     sites = tuple(observe_site(project, root) for root in roots)
     known = {root: git.find_checkout(root) for root in roots[1:]} | {project.root: checkout}
     main = sites[0]
