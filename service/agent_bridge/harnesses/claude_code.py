@@ -12,7 +12,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agent_bridge import paths
-from agent_bridge.harnesses import agents_md, claude_carriers, claude_places, claude_reads, claude_settings
+from agent_bridge.harnesses import (
+    agents_md,
+    claude_carriers,
+    claude_notes,
+    claude_places,
+    claude_reads,
+    claude_settings,
+)
 from agent_bridge.harnesses.base import (
     Adoption,
     Carrier,
@@ -164,6 +171,10 @@ class ClaudeCode(Harness):
     def reads(self, site: Site, start: Path) -> tuple[Read, ...]:
         """Instruction files, rules and the index of the memory."""
         return claude_reads.reads(site, start)
+
+    def hand_written(self, site: Site) -> list[NativeItem]:
+        """Texts in CLAUDE.md and its like, in rules files, and its memories that aren't in the store yet."""
+        return claude_notes.hand_written(site)
 
     def watch_places(self, site: Site) -> tuple[Path, ...]:
         """The root, `.claude`, its rules, Claude's home and the parent of the memory directory."""
