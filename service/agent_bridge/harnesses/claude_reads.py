@@ -34,6 +34,7 @@ RULES_DEPTH, RULES_LIMIT = 8, 500
 
 _INDEX = "MEMORY.md"
 _SHARED_SETTINGS = ".claude/settings.json"
+_LOCAL_SETTINGS = ".claude/settings.local.json"
 _IN_FOLDER_AGENTS = ".claude/AGENTS.md"
 _WITHIN = "Claude Code follows a project's links and imports only to places below where it is started"
 _OPTION = "pluginConfigs.cc-plugin-agents-md@builtin.options.instructionFiles"
@@ -186,11 +187,17 @@ class _Chain:
 
     def _excluding(self, path: Path) -> Path | None:
         shared = claude_places.shared_settings(self.site)
-        for layer in claude_places.layers(self.site):
-            data = self.site.settings(layer)
-            one = replace(self.site, config={} if data is None else {str(layer): data})
-            if claude_settings.excluded(one, path):
-                return self.start / _SHARED_SETTINGS if layer == shared else layer
+        layers = {
+            self.start / _SHARED_SETTINGS if layer == shared else layer: self.site.settings(layer)
+            for layer in claude_places.layers(self.site)
+        }
+        # Of the user's settings for the session's own directory this alone counts below a repository's root.
+        below = self.disk.look(self.start / _LOCAL_SETTINGS)
+        layers.setdefault(below.path, below.data if below.readable else None)
+        key = str(claude_places.user_settings(self.site.env))
+        for layer, data in layers.items():
+            if data is not None and claude_settings.excluded(replace(self.site, config={key: data}), path):
+                return layer
         return None
 
     def _what_hides_agents_md(self) -> str:
