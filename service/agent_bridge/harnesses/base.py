@@ -227,7 +227,8 @@ class NativeItem:
     """One memory that a harness wrote by itself.
 
     `directory` is the working directory it belongs to, None when it belongs to no directory.
-    `created_at` is ISO UTC text or "".
+    `created_at` is ISO UTC text or "". `harness` is its name, filled in by who asks several of them.
+    `private`: its file is one person's own, so no Git may carry the text.
     """
 
     text: str
@@ -235,6 +236,8 @@ class NativeItem:
     directory: Path | None
     source_file: Path
     created_at: str = ""
+    harness: str = ""
+    private: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,6 +336,10 @@ class Harness(ABC):
     def native_memory(self, _env: Mapping[str, str]) -> list[NativeItem]:
         """Memories that it wrote by itself and keeps for the whole user. Reads the disk, changes nothing."""
         return []
+
+    def memory_places(self, _env: Mapping[str, str]) -> tuple[Path, ...]:
+        """Flat directories and files in which a change means that `native_memory` may have something new."""
+        return ()
 
     def hook_edits(self, _site: Site, _command: str) -> tuple[KeyEdit, ...]:
         """Settings by which it runs `command` when a session starts and shows the model what that prints."""

@@ -30,6 +30,7 @@ from agent_bridge.harnesses.base import (
     KeyEdit,
     LinkEdit,
     Mode,
+    NativeItem,
     Notice,
     Read,
     Scope,

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agent_bridge import paths
-from agent_bridge.harnesses import agents_md, codex_config, codex_memories, codex_reads
+from agent_bridge.harnesses import agents_md, codex_config, codex_memories, codex_notes, codex_reads
 from agent_bridge.harnesses.base import (
     LEAST_BUDGET,
     NO_LIMIT,

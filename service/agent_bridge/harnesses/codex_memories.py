@@ -39,6 +39,12 @@ def directories(home: Path) -> tuple[Path, ...]:
     return tuple(home / layout / below for layout in LAYOUTS for below in ("", NOTES, SESSIONS))
 
 
+def places(env: Mapping[str, str]) -> tuple[Path, ...]:
+    """Where new memories show: the directories of both layouts, the databases of what isn't consolidated."""
+    home = paths.codex_home(env)
+    return (*directories(home), *codex_threads.memory_databases(Path(env.get("CODEX_SQLITE_HOME") or home)))
+
+
 def holds_anything(site: Site) -> bool:
     """Whether any file with memories is there, by the names that were listed."""
     home = paths.codex_home(site.env)

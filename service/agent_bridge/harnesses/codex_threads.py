@@ -85,6 +85,12 @@ def stage1_outputs(databases: Path) -> list[Stage1]:
     return found
 
 
+def memory_databases(databases: Path) -> tuple[Path, ...]:
+    """The databases that `stage1_outputs` reads, each with its write-ahead log, there or not."""
+    found = _newest(databases, _MEMORIES, per_layout=True)
+    return tuple(path.with_name(path.name + end) for path in found for end in ("", "-wal"))
+
+
 def _threads(databases: Path) -> Iterator[tuple[str, str]]:
     for path in _newest(databases, _STATE, per_layout=False):
         for row in _rows(path, "threads", ("id", "cwd")):

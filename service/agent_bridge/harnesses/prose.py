@@ -46,7 +46,7 @@ _NAMES_MEMORY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A text, and a title that tells where it belongs: the list item or heading above it ("": nowhere)."""
+    """A text, and as its title the list item or the heading of a memory that it stands below, or ""."""
 
     text: str
     title: str = ""
@@ -150,10 +150,8 @@ class _Open:
         return self.parts and self.text.endswith(":")
 
     def piece(self) -> Piece:
-        if self.above is None:
-            return Piece(self.text, _cut(self.title))
-        above = one_line(self.above.lines[0][: 2 * _TITLE_LENGTH]).rstrip(": ")
-        return Piece(self.text, _cut(f"{above}: {one_line(self.lines[0][: 2 * _TITLE_LENGTH])}"))
+        above = self.title if self.above is None else self.above.lines[0]
+        return Piece(self.text, _cut(one_line(above[: 2 * _TITLE_LENGTH]).rstrip(": ")))
 
 
 class _Reader:

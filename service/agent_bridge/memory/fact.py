@@ -144,17 +144,19 @@ def new_fact_bytes(
     private: bool = False,
     pinned: bool = False,
     title: str | None = None,
+    origin: str = "",
 ) -> bytes:
     """A new fact's file in Claude Code's shape: our keys below `metadata`, where Claude would move them.
 
-    Half a surrogate pair, which some program's JSON may bring, becomes `?`.
+    `origin`: the file that the text was found in. Half a surrogate pair, which some program's JSON may bring,
+    becomes `?`.
     """
     lines = ["---", *([f"name: {frontmatter_edit.scalar(title)}"] if title else []), "metadata:"]
     values: list[tuple[str, object]] = [("type", type), ("id", fact_id)]
     values += [("tags", tags)] if tags else []
     values += [("pinned", True)] if pinned else []
     values += [("private", True)] if private else []
-    values += [("source", source), ("created_at", iso(now))]
+    values += [("source", source), *([("origin", origin)] if origin else []), ("created_at", iso(now))]
     lines += [f"  {key}: {frontmatter_edit.scalar(value)}" for key, value in values]
     return ("\n".join([*lines, "---", "", plain_body(text)]) + "\n").encode("utf-8", "replace")
 

@@ -159,6 +159,7 @@ class Store:
         private: bool = False,
         title: str | None = None,
         pinned: bool = False,
+        origin: str = "",
         now: datetime | None = None,
     ) -> Added:
         """Add a fact. Raises DuplicateError (names the fact of this text), UsageError, LockTimeoutError."""
@@ -178,10 +179,11 @@ class Store:
                 private=private or is_secret,
                 pinned=pinned,
                 title=title,
+                origin=origin,
             )
 
         _check_text(text, content("00000000-0000-check"))
-        with self._locked("add a fact"):
+        with self.locked("add a fact"):
             facts = self.scan().facts
             refuse_duplicate(facts, text)
             self.create()
@@ -206,7 +208,7 @@ class Store:
         if private and not parsed.private:
             data = set_keys(data, {"private": True})
         stem = naming.safe_stem(name, parsed.body)
-        with self._locked("take over a fact"):
+        with self.locked("take over a fact"):
             facts = self.scan().facts
             refuse_duplicate(facts, parsed.body)
             self.create()
@@ -222,7 +224,7 @@ class Store:
         def changed(data: bytes) -> bytes:
             return set_keys(replace_body(data, text), {"updated_at": iso(now or datetime.now(UTC))})
 
-        with self._locked("edit a fact"):
+        with self.locked("edit a fact"):
             facts = self.scan().facts
             fact = find_fact(facts, key)
             refuse_duplicate([one for one in facts if one.path != fact.path], text)
@@ -231,7 +233,7 @@ class Store:
 
     def remove(self, key: str) -> Fact:
         """Delete a fact's file; returns what it was. A private text stays remembered as private."""
-        with self._locked("remove a fact"):
+        with self.locked("remove a fact"):
             fact = self.find(key)
             files.delete(files.read_image(self.root / fact.path, within=self.root), keep_dir=self._keep_dir)
             self.refresh(self.root / fact.path)
@@ -242,7 +244,7 @@ class Store:
 
         Raises RefusedError where the fact holds a credential or the same text is private elsewhere.
         """
-        with self._locked("share a fact"):
+        with self.locked("share a fact"):
             found = self.scan()
             fact = find_fact(found.facts, key)
             if fact.secrets:
@@ -272,7 +274,7 @@ class Store:
 
     def unshare(self, key: str) -> Fact:
         """Judge a fact private, in its file and in the record. Git is not touched."""
-        with self._locked("make a fact private"):
+        with self.locked("make a fact private"):
             fact = self.find(key)
             self._privacy.add([fact])
             if fact.private:
@@ -284,7 +286,7 @@ class Store:
 
         The caller holds the lock of whoever else writes into the state directory.
         """
-        with self._locked("repair the store"), self._privacy.locked("repair the record of private facts"):
+        with self.locked("repair the store"), self._privacy.locked("repair the record of private facts"):
             folders = {PurePosixPath(path).parent for path in (self._known or {})} | {
                 PurePosixPath("entries")
             }
@@ -298,7 +300,8 @@ class Store:
     def _keep_dir(self) -> Path:
         return self.state / "kept"
 
-    def _locked(self, purpose: str) -> files.Locking:
+    def locked(self, purpose: str) -> files.Locking:
+        """Hold the store's lock, which every writer takes."""
         return files.locked(self.state / "store.lock", timeout=self._lock_timeout_s, purpose=purpose)
 
     def _settle(self, now: dict[str, Known], problems: tuple[Problem, ...], *, unchanged: bool) -> Snapshot:
@@ -310,9 +313,8 @@ class Store:
         if last is not None and same and not self._privacy.pending:
             return last
         self._listing_problems = problems
-        ranked = [
-            (one.order, one.fact) for one in now.values() if one.fact is not None and one.order is not None
-        ]
+        known = now.values()
+        ranked = [(one.order, one.fact) for one in known if one.fact is not None and one.order is not None]
         secret = [fact for _, fact in ranked if fact.private or fact.secrets]
         if judged:
             secret = [fact for _, fact in ranked if fact.private or fact.secrets or judged.hold(fact)]

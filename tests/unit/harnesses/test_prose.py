@@ -77,7 +77,7 @@ def test_texts(text: str, wanted: list[str]) -> None:
 
 def test_a_nested_item_has_a_title_that_tells_where_it_belongs() -> None:
     assert pieces_of(b"- On macOS:\n  - use brew\n- plain\n## Lessons\n### Ports\nOpen 4999.\n") == [
-        Piece("use brew", "On macOS: use brew"),
+        Piece("use brew", "On macOS"),
         Piece("plain"),
         Piece("Open 4999.", "Ports"),
     ]
