@@ -166,6 +166,11 @@ def opencode_config(env: Mapping[str, str] | None = None) -> Path:
     return _xdg("XDG_CONFIG_HOME", ".config", env) / "opencode"
 
 
+def opencode_data(env: Mapping[str, str] | None = None) -> Path:
+    """Where OpenCode keeps its sessions: ~/.local/share/opencode, by XDG_DATA_HOME on macOS too (1.18.33)."""
+    return _xdg("XDG_DATA_HOME", ".local/share", env) / "opencode"
+
+
 def gemini_home(env: Mapping[str, str] | None = None) -> Path:
     """Gemini CLI's and Antigravity's directory: ~/.gemini."""
     return home(env) / ".gemini"

@@ -96,11 +96,16 @@ def budget(site: Site, carrier: InstructionFile) -> int:
 
 def user_size(data: bytes) -> int:
     """The bytes of a file without our block."""
+    return len(user_text(data))
+
+
+def user_text(data: bytes) -> bytes:
+    """A file without our block."""
     try:
         block = managed_block.find_block(data)
     except (MarkerError, RefusedError):
-        return len(data)
-    return len(data) if block is None else len(data) - (block.end - block.start)
+        return data
+    return data if block is None else data[: block.start] + data[block.end :]
 
 
 def _largest_chain_below(site: Site) -> int:

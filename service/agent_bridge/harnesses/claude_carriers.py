@@ -13,9 +13,8 @@ from pathlib import Path, PurePosixPath
 
 from agent_bridge import paths
 from agent_bridge.errors import RefusedError
-from agent_bridge.harnesses import agents_md, claude_settings, managed_block
+from agent_bridge.harnesses import agents_md, claude_settings, managed_block, opencode_files
 from agent_bridge.harnesses.base import (
-    LEAST_BUDGET,
     NO_LIMIT,
     Carrier,
     FileKind,
@@ -92,10 +91,7 @@ def _by_agents_md(site: Site) -> Choice | None:
     """AGENTS.md, where Claude reads it and a block may stand there."""
     shared = site.file(agents_md.NAME)
     way = _way_to_agents_md(site, shared)
-    if way is None or _would_publish(site, shared):
-        return None
-    usable = not agents_md.why_unusable(shared)
-    if not usable or agents_md.would_hide(site) or agents_md.budget(site, shared) < LEAST_BUDGET:
+    if way is None or agents_md.why_not(site):
         return None
     return Choice(_carrier(shared, Scope.PROJECT, way, local=True), _exceptions(site, way))
 
@@ -147,14 +143,22 @@ def _exceptions(site: Site, way: str) -> tuple[Notice, ...]:
 
 
 def _by_own_file(site: Site) -> Choice:
-    """A file that only Claude reads: CLAUDE.md where it is the user's plain one, else a rules file."""
+    """A file that only Claude reads: CLAUDE.md where it is the user's plain one, else a rules file.
+
+    OpenCode may be told to show CLAUDE.md beside an AGENTS.md that has the facts: then it isn't CLAUDE.md.
+    """
     main = site.file(MAIN)
     notices: list[Notice] = []
-    if main.readable and not claude_settings.excluded(site, main.path) and not _would_publish(site, main):
+    plain: Carrier | None = None
+    excluded = claude_settings.excluded(site, main.path)
+    if main.readable and not excluded and not agents_md.would_publish(site, main):
         if main.inside:
-            return Choice(_carrier(main, Scope.PROJECT, "the project's CLAUDE.md"))
-        text = f"CLAUDE.md is {main.real}, outside of the repository: nothing is written there."
-        notices.append(Notice("info", "claude-md-outside", text, main.path))
+            plain = _carrier(main, Scope.PROJECT, "the project's CLAUDE.md")
+            if not opencode_files.shows_claude_md(site):
+                return Choice(plain)
+        else:
+            text = f"CLAUDE.md is {main.real}, outside of the repository: nothing is written there."
+            notices.append(Notice("info", "claude-md-outside", text, main.path))
     why = _rules_problem(site)
     if not why:
         rules = site.file(RULES)
@@ -164,7 +168,9 @@ def _by_own_file(site: Site) -> Choice:
     notices.append(
         Notice("warning", "claude-rules-unusable", f"{RULES} can't be used: {why}.", site.checkout / RULES)
     )
-    return _last_resort(site, tuple(notices))
+    choice = _last_resort(site, tuple(notices))
+    # A missing fact is worse than one that OpenCode shows twice, which its notices tell.
+    return choice if choice.carrier is not None or plain is None else Choice(plain, choice.notices)
 
 
 def _last_resort(site: Site, notices: tuple[Notice, ...]) -> Choice:
@@ -172,7 +178,7 @@ def _last_resort(site: Site, notices: tuple[Notice, ...]) -> Choice:
     for name in (IN_FOLDER, LOCAL):
         file = site.file(name)
         usable = file.readable and file.inside and not claude_settings.excluded(site, file.path)
-        if usable and not _would_publish(site, file):
+        if usable and not agents_md.would_publish(site, file):
             return Choice(_carrier(file, Scope.PROJECT, f"the project's {name}"), notices)
     hidden = bool([file for file in _own_files(site) if file.readable]) or bool(_own_files_above(site))
     local = site.file(LOCAL)
@@ -202,11 +208,6 @@ def _rules_problem(site: Site) -> str:
     if rules.kind is FileKind.SYMLINK:
         return "it is a symlink"
     return agents_md.why_unusable(rules) if rules.kind is not FileKind.ABSENT else ""
-
-
-def _would_publish(site: Site, file: InstructionFile) -> bool:
-    """Whether Git tracks a file while the whole store is to stay out of Git."""
-    return site.project is not None and site.project.mode == "local" and file.tracked
 
 
 def _own_files(site: Site) -> list[InstructionFile]:
