@@ -5,10 +5,11 @@ from __future__ import annotations
 from agent_bridge.harnesses.base import Harness
 from agent_bridge.harnesses.claude_code import ClaudeCode
 from agent_bridge.harnesses.codex import Codex
+from agent_bridge.harnesses.opencode import OpenCode
 
 __all__ = ["all_harnesses"]
 
 
 def all_harnesses() -> tuple[Harness, ...]:
     """Every harness that is known, in the order in which plans and status name them."""
-    return (ClaudeCode(), Codex())
+    return (ClaudeCode(), Codex(), OpenCode())
