@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +13,6 @@ from agent_bridge.harnesses.claude_carriers import RULES
 from agent_bridge.harnesses.claude_code import ClaudeCode
 from agent_bridge.harnesses.codex import Codex
 from agent_bridge.harnesses.managed_block import render_block, splice
-from agent_bridge.harnesses.observe import observe_site, observe_user
 from agent_bridge.harnesses.opencode import OpenCode
 
 Files = Mapping[str, str]
