@@ -69,7 +69,7 @@ def survey_project(project: Project, settings: Settings) -> Survey:
         checkout=checkout,
         checkouts={root: found for root, found in known.items() if found is not None},
         layout=layout,
-        keys=tuple(edit for harness in used for edit in harness.key_edits(main)),
+        keys=tuple(edit for site in sites for harness in used for edit in harness.key_edits(site)),
         native_off=tuple(edit for harness in used for edit in harness.disable_native_memory(main)),
         links=tuple(link for harness in used for link in harness.links(main)),
         adoptions=tuple(adoption for harness in used for adoption in harness.adoptions(main)),
