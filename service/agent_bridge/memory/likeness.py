@@ -59,10 +59,16 @@ class KnownTexts:
     """Texts by key, which can be asked for the one that is most like another, by way of an index of words."""
 
     def __init__(
-        self, texts: Iterable[tuple[str, str]] = (), *, threshold: float = similarity.THRESHOLD
+        self,
+        texts: Iterable[tuple[str, str]] = (),
+        *,
+        threshold: float = similarity.THRESHOLD,
+        contained: bool = True,
     ) -> None:
-        """`texts` are (key, text), keys unique; `threshold` is Jaccard's, 0 to 1."""
+        """`texts` are (key, text), keys unique; `threshold` is Jaccard's, 0 to 1. `contained`: the second
+        measure counts too; long notes hold the words of many a short text by chance."""
         self._threshold = threshold
+        self._contained = contained
         self._texts: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
         self._by_word: dict[str, list[str]] = {}
         self._by_telling: dict[str, list[str]] = {}
@@ -71,7 +77,7 @@ class KnownTexts:
 
     def add(self, key: str, text: str) -> None:
         """Take in one more text."""
-        plain, telling = similarity.words(text), telling_words(text)
+        plain, telling = self._words_of(text)
         self._texts[key] = (plain, telling)
         for word in plain:
             self._by_word.setdefault(word, []).append(key)
@@ -80,7 +86,7 @@ class KnownTexts:
 
     def most_like(self, text: str) -> Likeness | None:
         """The text that is most like this one, by Jaccard before containment; None where none is alike."""
-        plain, telling = similarity.words(text), telling_words(text)
+        plain, telling = self._words_of(text)
         found = [
             (score, key)
             for key in self._near(plain)
@@ -90,7 +96,10 @@ class KnownTexts:
             score, key = min(found, key=lambda one: (-one[0], one[1]))
             other = self._texts[key][0]
             return Likeness(key, score, "jaccard", similarity.why(plain, other) + negation_hint(plain, other))
-        return self._most_contained(plain, telling)
+        return self._most_contained(plain, telling) if self._contained else None
+
+    def _words_of(self, text: str) -> tuple[frozenset[str], frozenset[str]]:
+        return similarity.words(text), telling_words(text) if self._contained else frozenset()
 
     def _near(self, plain: frozenset[str]) -> set[str]:
         """Keys of the texts that hold one of the words of which a similar text can't lack all."""

@@ -188,3 +188,12 @@ def test_the_index_finds_what_comparing_with_each_finds(text: str, others: list[
         assert (found.measure, found.score) == ("containment", max(contained))
     else:
         assert found is None
+
+
+def test_the_second_measure_can_be_left_out() -> None:
+    texts = [("long", f"The tide service listens on port 7312. {' '.join(f'w{n}' for n in range(40))}")]
+    text = "Tide service: port 7312."
+    assert (found := KnownTexts(texts).most_like(text)) is not None
+    assert found.measure == "containment"
+    assert KnownTexts(texts, contained=False).most_like(text) is None
+    assert KnownTexts([("x", text)], contained=False).most_like("tide service port 7312") is not None

@@ -1,0 +1,1 @@
+"""Importers for people who come from elsewhere: a path is recognised, read, and its texts become facts."""
