@@ -58,6 +58,8 @@ CASES = (
     Case(("show", "nothing"), 1, "not_found"),
     Case(("share", FACT)),
     Case(("unshare", FACT, "--yes")),
+    Case(("import", "nowhere"), 1, "not_found"),
+    Case(("import", "AGENTS.md", "--as", "markdown")),
     Case(("status",), 3),
     Case(("status", "--memory")),
     Case(("up",)),
