@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +23,7 @@ from agent_bridge.errors import UsageError
 from agent_bridge.memory.fact import Fact
 
 _PANEL = "Facts"
+_PLAIN = re.compile(r"[A-Za-z0-9._:-]{0,100}")
 FactArgument = Annotated[
     str,
     typer.Argument(
@@ -52,10 +54,13 @@ def add(
     ] = None,
     pinned: Annotated[bool, typer.Option("--pinned", help="Put it before all others.")] = False,
     private: Annotated[bool, typer.Option("--private", help="Keep it out of Git.")] = False,
+    source: Annotated[str, typer.Option("--source", metavar="NAME", hidden=True)] = "cli",
+    session: Annotated[str, typer.Option("--session", metavar="ID", hidden=True)] = "",
     scope: ScopeOption = None,
     project: ProjectOption = None,
 ) -> Result:
     """Remember something."""
+    _check_origin(source, session)
     wanted = _text(text)
     tags = tuple(dict.fromkeys(one.strip() for one in tag or () if one.strip()))
     place = writable(scope, project)
@@ -63,10 +68,11 @@ def add(
         wanted,
         tags=tags,
         type=kind,
-        source="cli",
+        source=source,
         private=private,
         title=title,
         pinned=pinned,
+        origin=session,
         now=datetime.now(UTC),
     )
     fact = added.fact
@@ -138,6 +144,13 @@ def remove(
         view=(f"Removed {found.id}",),
         messages=(info(told), *carry_unless_served(place)),
     )
+
+
+def _check_origin(source: str, session: str) -> None:
+    """What a program says of itself stands in the fact's frontmatter: plain names only. Raises UsageError."""
+    for option, value in (("--source", source or "?"), ("--session", session)):
+        if not _PLAIN.fullmatch(value):
+            raise UsageError(f"{option} takes letters, digits and `._:-`, at most 100: {value!r}")
 
 
 def _text(given: str) -> str:
