@@ -28,6 +28,7 @@ _TOPICS = {
     "write_verbs": ("add", "edit", "rm", "forget"),
     "read_verbs": ("search", "list", "show"),
     "sharing_verbs": ("share", "unshare"),
+    "explain_verbs": ("explain",),
     "import_verbs": ("import",),
     "status_verb": ("status",),
     "service_verbs": ("service", "up", "down", "logs"),

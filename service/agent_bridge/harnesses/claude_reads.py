@@ -59,7 +59,7 @@ def reads(site: Site, start: Path, disk: Disk | None = None) -> tuple[Read, ...]
     else:
         chain.skip_all(f"{off.where} switches instruction files off")
     chain.index()
-    return tuple(chain.found)
+    return tuple(_each_once(chain.found))
 
 
 @dataclass(slots=True)
@@ -236,6 +236,17 @@ class _Chain:
                 yield path
             elif self.disk.look(path).is_directory:
                 yield from self._rules_below(path, depth - 1)
+
+
+def _each_once(found: Sequence[Read]) -> Iterator[Read]:
+    """A file that is read one way isn't told as skipped another way, nor skipped twice."""
+    told = {read.path for read in found if not read.hidden}
+    for read in found:
+        if not read.hidden:
+            yield read
+        elif read.path not in told:
+            told.add(read.path)
+            yield read
 
 
 def _session(site: Site, start: Path, disk: Disk) -> Site:
