@@ -41,6 +41,8 @@ def why_not(site: Site) -> str:
     """Why AGENTS.md can't be the file that several harnesses share here, "" if it can."""
     if site.project is None:
         return "it belongs to projects"
+    if site.project.delivery == "hooks":
+        return "this project has asked for no blocks in files"
     file = site.file(NAME)
     unusable = why_unusable(file) if file.kind is not FileKind.ABSENT else ""
     if unusable:

@@ -259,6 +259,18 @@ class Read:
     cut: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class HookRoom:
+    """How much a hook of a harness may tell the model: UTF-8 bytes, or UTF-16 code units."""
+
+    utf8: int = NO_LIMIT
+    utf16: int = NO_LIMIT
+
+    def holds(self, text: str) -> bool:
+        """Whether a text may be told whole."""
+        return len(text.encode()) <= self.utf8 and len(text.encode("utf-16-le")) // 2 <= self.utf16
+
+
 class Harness(ABC):
     """An agent program. One subclass a program, in a module of its own, without state."""
 
@@ -266,6 +278,8 @@ class Harness(ABC):
     """Stable key, e.g. `claude-code`."""
     title: str
     """What people call it."""
+    hook_room: ClassVar[HookRoom | None] = None
+    """What its session-start hook may tell; None where it has no hook (`hook_edits`)."""
     only_if_used: ClassVar[bool] = False
     """Nothing is looked at or written for it unless `detect` finds it or the user asks for it by name."""
 

@@ -48,7 +48,9 @@ class Choice:
 
 
 def choose(site: Site) -> Choice:
-    """The carrier of a project's facts."""
+    """The carrier of a project's facts; none where a hook brings them."""
+    if site.project is not None and site.project.delivery == "hooks":
+        return Choice(None)
     off = claude_settings.instructions_switched_off(site)
     if off is not None:
         text = f"Claude Code reads no instruction files here, by {off.where}: it gets no texts of facts."

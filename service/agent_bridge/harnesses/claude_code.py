@@ -15,6 +15,7 @@ from agent_bridge import paths
 from agent_bridge.harnesses import (
     agents_md,
     claude_carriers,
+    claude_hooks,
     claude_notes,
     claude_places,
     claude_reads,
@@ -26,6 +27,7 @@ from agent_bridge.harnesses.base import (
     FileKind,
     Ground,
     Harness,
+    HookRoom,
     InstructionFile,
     KeyEdit,
     LinkEdit,
@@ -43,6 +45,7 @@ class ClaudeCode(Harness):
 
     name = claude_carriers.NAME
     title = "Claude Code"
+    hook_room = HookRoom(utf16=claude_hooks.CONTEXT_LIMIT)
 
     def detect(self, env: Mapping[str, str]) -> bool:
         """Whether its home exists or `claude` is on PATH."""
@@ -132,6 +135,12 @@ class ClaudeCode(Harness):
             ),
         )
 
+    def hook_edits(self, site: Site, command: str) -> tuple[KeyEdit, ...]:
+        """A hook in the project's settings.local.json."""
+        if site.project is None or self._settings_problem(site):
+            return ()
+        return claude_hooks.edits(site, command)
+
     def adoptions(self, site: Site) -> tuple[Adoption, ...]:
         """A directory of the user's choice that our key would put aside, and one behind a foreign link."""
         if site.project is None or not _keeps_memory_here(site):
@@ -159,6 +168,8 @@ class ClaudeCode(Harness):
         if site.project is None:
             return ()
         found = [*claude_carriers.choose(site).notices]
+        if site.project.delivery == "hooks":
+            found += claude_hooks.notices(site)
         if site.project.main is not None:
             text = (
                 "Claude Code keeps one memory for a repository and all its worktrees: here it shows and "

@@ -78,6 +78,11 @@ def memory_switched_off(site: Site) -> Said | None:
     return first if first is not None and first.value is False else None
 
 
+def hooks_switched_off(site: Site) -> Said | None:
+    """What keeps Claude from running any hook, None where nothing does."""
+    return next((said for said in _said(site, "disableAllHooks") if said.value is True), None)
+
+
 def instructions_switched_off(site: Site) -> Said | None:
     """What keeps Claude from reading any instruction file, None where nothing does."""
     for said in _variables(site, _NO_INSTRUCTIONS):

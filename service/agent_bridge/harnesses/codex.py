@@ -13,7 +13,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agent_bridge import paths
-from agent_bridge.harnesses import agents_md, codex_config, codex_memories, codex_notes, codex_reads
+from agent_bridge.harnesses import (
+    agents_md,
+    codex_config,
+    codex_hooks,
+    codex_memories,
+    codex_notes,
+    codex_reads,
+)
 from agent_bridge.harnesses.base import (
     LEAST_BUDGET,
     NO_LIMIT,
@@ -21,6 +28,7 @@ from agent_bridge.harnesses.base import (
     FileKind,
     Ground,
     Harness,
+    HookRoom,
     InstructionFile,
     KeyEdit,
     Mode,
@@ -40,6 +48,7 @@ class Codex(Harness):
 
     name = "codex"
     title = "Codex"
+    hook_room = HookRoom(utf8=codex_hooks.CONTEXT_BYTES)
 
     def detect(self, env: Mapping[str, str]) -> bool:
         """Whether its home exists or `codex` is on PATH."""
@@ -57,7 +66,8 @@ class Codex(Harness):
     def config_wanted(self, ground: Ground, listings: Mapping[str, tuple[str, ...]]) -> tuple[Path, ...]:
         """The user's settings, every profile, and the project's."""
         names = listings.get(str(paths.codex_home(ground.env)), ())
-        own = (codex_config.user_file(ground.env), *codex_config.profile_files(ground.env, names))
+        user = (codex_config.user_file(ground.env), codex_hooks.hooks_file(ground.env))
+        own = (*user, *codex_config.profile_files(ground.env, names))
         return own if ground.project is None else (*own, codex_config.project_file(ground))
 
     def names_below(self, ground: Ground, config: Mapping[str, bytes]) -> tuple[str, ...]:  # noqa: ARG002
@@ -77,7 +87,9 @@ class Codex(Harness):
         """The file that Codex reads, and an AGENTS.md that this file hides from it but not from others."""
         if scope is Scope.GLOBAL:
             return self._global_carriers(site)
-        return () if site.project is None or self._carrier_notice(site) else self._project_carriers(site)
+        if site.project is None or site.project.delivery == "hooks" or self._carrier_notice(site):
+            return ()
+        return self._project_carriers(site)
 
     def disable_native_memory(self, site: Site) -> tuple[KeyEdit, ...]:
         """Three keys, where its memory is on in any layer or holds anything.
@@ -106,8 +118,14 @@ class Codex(Harness):
         """Why it gets nothing, where it doesn't; settings that can't be read; a memory that stays on."""
         if site.project is None:
             return ()
+        if site.project.delivery == "hooks":
+            return (*codex_hooks.notices(site), *self._settings_notices(site))
         carrier = self._carrier_notice(site)
         return (*(() if carrier is None else (carrier,)), *self._settings_notices(site))
+
+    def hook_edits(self, site: Site, command: str) -> tuple[KeyEdit, ...]:
+        """A hook of the user's, and its trust."""
+        return () if site.project is None else codex_hooks.edits(site, command)
 
     def native_memory(self, env: Mapping[str, str]) -> list[NativeItem]:
         """Its memories of both layouts, each with the directory it belongs to."""
