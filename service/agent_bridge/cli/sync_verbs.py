@@ -1,22 +1,26 @@
-"""`sync`: bring the agents' files in line now, and ask for further ones."""
+"""`sync`: bring the agents' files in line now, ask for further ones, and bring texts back from them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from agent_bridge import projects
 from agent_bridge.cli.app import Verbs
+from agent_bridge.cli.carry import carry_unless_served
+from agent_bridge.cli.findings_shown import findings_counts, findings_json, findings_text
 from agent_bridge.cli.pass_shown import is_undone, report_json, report_messages, targets_json, targets_text
-from agent_bridge.cli.result import Json, Message, Result, warning
-from agent_bridge.cli.where import ProjectOption, start_directory
+from agent_bridge.cli.result import Json, Message, Result, info, warning
+from agent_bridge.cli.where import ProjectOption, project_place, start_directory
 from agent_bridge.config import Settings, load_settings
 from agent_bridge.errors import EXIT_DONE, EXIT_LEFT_UNDONE, AgentBridgeError, UsageError
 from agent_bridge.harnesses.base import Harness, Notice
-from agent_bridge.projection import requests, setup
+from agent_bridge.projection import requests, reverse, setup
 from agent_bridge.projection.engine import Engine, Report, global_engine
 from agent_bridge.projects import Project
 
@@ -33,6 +37,20 @@ ToOption = Annotated[
 NotToOption = Annotated[
     list[str], typer.Option("--not-to", metavar="AGENT", help="Take the extra file of this agent away again.")
 ]
+FromOption = Annotated[
+    list[str],
+    typer.Option(
+        "--from",
+        metavar="AGENT",
+        help="Show which texts in this agent's files aren't remembered; or all. Only --apply writes.",
+    ),
+]
+ApplyOption = Annotated[
+    bool, typer.Option("--apply", help="With --from: remember the new ones, keep what is alike for review.")
+]
+PrivateOption = Annotated[
+    bool, typer.Option("--private", help="With --apply: keep what is remembered out of Git.")
+]
 
 
 def register(verbs: Verbs) -> None:
@@ -40,9 +58,23 @@ def register(verbs: Verbs) -> None:
     verbs.verb("sync", panel=_PANEL)(sync)
 
 
-def sync(*, to: ToOption = [], not_to: NotToOption = [], project: ProjectOption = None) -> Result:  # noqa: B006
-    """Bring the agents' files in line with the memory, now."""
+def sync(
+    *,
+    to: ToOption = [],  # noqa: B006
+    not_to: NotToOption = [],  # noqa: B006
+    back_from: FromOption = [],  # noqa: B006
+    apply: ApplyOption = False,
+    private: PrivateOption = False,
+    project: ProjectOption = None,
+) -> Result:
+    """Bring the agents' files in line with the memory, now; or texts of theirs back, by --from."""
     settings = load_settings()
+    if back_from:
+        if to or not_to:
+            raise UsageError("--from goes alone: first bring texts back, then write files.")
+        return _brought_back(project, settings, _named(back_from), apply=apply, private=private)
+    if apply or private:
+        raise UsageError("--apply and --private belong to --from.", remedy="Say from which agent.")
     wanted, unwanted = _named(to), _named(not_to)
     both = sorted({one.name for one in wanted} & {one.name for one in unwanted})
     if both:
@@ -51,6 +83,40 @@ def sync(*, to: ToOption = [], not_to: NotToOption = [], project: ProjectOption 
     listed = requests.request(listed, wanted, settings)
     listed = requests.withdraw(listed, unwanted, settings)
     return _brought_in_line(listed, settings, {one.name for one in wanted})
+
+
+def _brought_back(
+    directory: Path | None,
+    settings: Settings,
+    harnesses: tuple[Harness, ...],
+    *,
+    apply: bool,
+    private: bool,
+) -> Result:
+    """The texts of these harnesses, sorted; with `apply` the new ones are remembered."""
+    listed = setup.listed(start_directory(directory))
+    if apply:
+        found = reverse.bring_back(listed, harnesses, settings, now=datetime.now(UTC), private=private)
+    else:
+        found = reverse.look(listed, harnesses, settings)
+    counts = findings_counts(found)
+    messages: list[Message] = [warning(text) for text in settings.warnings]
+    if apply and counts["conflict"]:
+        messages.append(info("What is alike waits for you: `agent-bridge review`."))
+    if apply and counts["new"]:
+        messages += carry_unless_served(project_place(listed.root))
+    return Result(
+        "sync",
+        data={
+            "from": [one.name for one in harnesses],
+            "applied": apply,
+            "counts": counts,
+            "findings": findings_json(listed, found),
+        },
+        view=(findings_text(listed, found, applied=apply),),
+        messages=tuple(messages),
+        exit_code=EXIT_LEFT_UNDONE if counts["conflict"] or counts["refused"] else EXIT_DONE,
+    )
 
 
 def _brought_in_line(listed: Project, settings: Settings, shown: set[str]) -> Result:

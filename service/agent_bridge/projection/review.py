@@ -1,19 +1,22 @@
 """Candidates: texts found in a harness that aren't in the store yet, waiting for a person.
 
 One markdown file each below the project's state directory, named after the text's hash, so that the same
-text found again is the same candidate.
+text found again is the same candidate. A text that a person has rejected is kept no more (`judged`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from agent_bridge import files
+from agent_bridge.errors import NotFoundError, UsageError
 from agent_bridge.memory.similarity import normalise
+from agent_bridge.projection import judged
 
 _FENCE = "---"
 
@@ -23,7 +26,9 @@ class Candidate:
     """One text and where it was found.
 
     `origin` is a file's path or a harness's name, `found_at` ISO UTC, `why` a short reason in words,
-    `similar` the id of a fact that it resembles ("": none) with `score` (0 to 1).
+    `similar` the id of a fact that it resembles ("": none) with `score` (0 to 1). `source` is the harness it
+    comes from ("": unknown), `created_at` when it was written there (ISO UTC or ""), `title` what it stands
+    below there. `private`: its file was one person's own.
     """
 
     id: str
@@ -33,11 +38,20 @@ class Candidate:
     why: str
     similar: str = ""
     score: float = 0.0
+    source: str = ""
+    created_at: str = ""
+    title: str = ""
+    private: bool = False
 
 
 def candidates_directory(state: Path) -> Path:
     """Where a project's candidates lie below its state directory."""
     return state / "candidates"
+
+
+def candidate_file(state: Path, name: str) -> Path:
+    """The file of the candidate called `name`."""
+    return candidates_directory(state) / f"{name}.md"
 
 
 def candidate_id(text: str) -> str:
@@ -46,14 +60,24 @@ def candidate_id(text: str) -> str:
 
 
 def keep_candidate(
-    state: Path, text: str, *, origin: str, why: str, now: datetime, similar: str = "", score: float = 0.0
+    state: Path,
+    text: str,
+    *,
+    origin: str,
+    why: str,
+    now: datetime,
+    similar: str = "",
+    score: float = 0.0,
+    source: str = "",
+    created_at: str = "",
+    title: str = "",
+    private: bool = False,
 ) -> bool:
-    """Keep one text for review; False when it is kept already or holds nothing."""
+    """Keep one text for review; False when it is kept already, was rejected before, or holds nothing."""
     if not text.strip():
         return False
-    name = candidate_id(text)
-    place = candidates_directory(state) / f"{name}.md"
-    if place.exists():
+    place = candidate_file(state, candidate_id(text))
+    if place.exists() or judged.is_rejected(state, text):
         return False
     head = {
         "origin": origin,
@@ -61,6 +85,10 @@ def keep_candidate(
         "why": why,
         "similar": similar,
         "score": round(score, 3),
+        "source": source,
+        "created_at": created_at,
+        "title": title,
+        "private": private,
     }
     lines = [
         _FENCE,
@@ -70,6 +98,11 @@ def keep_candidate(
     content = "\n".join(lines) + "\n\n" + text.strip("\n") + "\n"
     files.write_own(place, content.encode("utf-8", "replace"))
     return True
+
+
+def drop_candidate(state: Path, name: str) -> None:
+    """Take a candidate away; nothing happens where it is gone already."""
+    candidate_file(state, name).unlink(missing_ok=True)
 
 
 def load_candidates(state: Path) -> list[Candidate]:
@@ -83,6 +116,19 @@ def count_candidates(state: Path) -> int:
     return len(_files(state))
 
 
+def find_candidate(candidates: Iterable[Candidate], key: str) -> Candidate:
+    """The candidate with this id, or the only one whose id begins so. Raises NotFoundError, UsageError."""
+    wanted = key.removesuffix(".md")
+    starting = [one for one in candidates if wanted and one.id.startswith(wanted)]
+    exact = [one for one in starting if one.id == wanted]
+    if len(exact) == 1 or len(starting) == 1:
+        return (exact or starting)[0]
+    if starting:
+        shown = ", ".join(one.id for one in starting[:5])
+        raise UsageError(f"Several texts begin with {key}.", detail=shown, remedy="Write more of the id.")
+    raise NotFoundError(f"No text {key} waits for review.", remedy="`agent-bridge review` shows the ids.")
+
+
 def _files(state: Path) -> list[Path]:
     return sorted(path for path in candidates_directory(state).glob("*.md") if path.is_file())
 
@@ -90,18 +136,20 @@ def _files(state: Path) -> list[Path]:
 def _parse(path: Path) -> Candidate:
     text = path.read_text(encoding="utf-8", errors="replace")
     head, body = _split(text)
-    known = {"origin": "", "found_at": "", "why": "", "similar": ""} | {
-        key: value for key, value in head.items() if isinstance(value, str)
-    }
+    texts = {key: value for key, value in head.items() if isinstance(value, str)}
     score = head.get("score")
     return Candidate(
         id=path.stem,
         text=body.strip("\n"),
-        origin=known["origin"],
-        found_at=known["found_at"],
-        why=known["why"],
-        similar=known["similar"],
+        origin=texts.get("origin", ""),
+        found_at=texts.get("found_at", ""),
+        why=texts.get("why", ""),
+        similar=texts.get("similar", ""),
         score=score if isinstance(score, float) else 0.0,
+        source=texts.get("source", ""),
+        created_at=texts.get("created_at", ""),
+        title=texts.get("title", ""),
+        private=head.get("private") is True,
     )
 
 

@@ -5,93 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.corpus.rephrased import DISTINCT, FACT, REPHRASED
 
 from agent_bridge.memory import similarity
 from agent_bridge.memory.likeness import CONTAINED, KnownTexts, compare, containment, telling_words
-
-FACT = "The staging database runs on port 5433."
-
-REPHRASED = (
-    FACT,
-    "Port 5433 is used by the staging database.",
-    "Connect to the staging database via port 5433.",
-    "For staging, the database port is 5433.",
-    "Our staging Postgres is reachable on 5433.",
-    "Staging DB listens at 5433.",
-    "The database in staging listens on 5433, not on 5432.",
-    "Use 5433 when you talk to the staging database.",
-    "In staging the database is on port 5433.",
-    "Remember: staging database port = 5433.",
-    "The port of the staging database is 5433.",
-    "Staging: database on port 5433",
-    "On staging, connect to the DB through port 5433.",
-    "5433 is the port on which the staging database is served.",
-    "When working with staging, point the database client to port 5433.",
-    "The staging DB's port is 5433.",
-    "Staging's database can be reached at port 5433.",
-    "If you need the staging database, it is on port 5433.",
-    "Postgres for staging runs on port 5433.",
-    "We run the staging database on port 5433.",
-    "The staging environment's database is bound to port 5433.",
-    "Set the port to 5433 for the staging database.",
-    "Database connections for staging go to port 5433.",
-    "Always connect to staging's database on port 5433.",
-    "Note that the staging database uses a non-standard port, 5433.",
-    "Staging database: port 5433 (not the default).",
-    "The database server for staging is listening on port 5433.",
-    "Access the staging database using port 5433.",
-    "Point your client at port 5433 to reach the staging database.",
-    "Port for the staging database: 5433.",
-    "Tests against staging need database port 5433.",
-    "You will find the staging database on port 5433.",
-    "The staging instance of the database is exposed on port 5433.",
-    "Make sure to use port 5433 for the staging database.",
-    "Never use 5432 for staging; the database runs on 5433.",
-    "Don't forget: the staging database is at port 5433.",
-    "The staging database isn't on 5432 but on 5433.",
-    "The user said the staging database runs on port 5433.",
-    "It turned out that the staging database runs on port 5433.",
-    "Staging's Postgres port is 5433.",
-    "Staging database lives on port 5433.",
-    "To query the staging database, use port 5433.",
-    "psql to staging goes through port 5433 of the database host.",
-    "The DB of staging: 5433.",
-    "Database host for staging exposes 5433.",
-    "5433 = staging database",
-    "staging db port 5433",
-    "The port that our staging database listens to is 5433.",
-    "Staging traffic to the database passes port 5433.",
-    "Database port in the staging environment: 5433.",
-)
-"""Fifty ways to say one thing."""
-
-DISTINCT = (
-    "Use pnpm, never npm.",
-    "Run the tests with pytest -q.",
-    "Run the linter with ruff before each commit.",
-    "Deploy the docs with make docs.",
-    "API keys live in .env.local.",
-    "API tests live in tests/api.",
-    "The production database is backed up every night at 02:00.",
-    "Staging data is anonymised every night.",
-    "Use tabs in Go files.",
-    "Use spaces in Python files.",
-    "Commit messages are in English and imperative.",
-    "Don't commit generated files.",
-    "Don't edit files under vendor/.",
-    "Prefer small functions.",
-    "Prefer early returns over nested ifs.",
-    "Dates are stored in UTC.",
-    "Dates are shown in the user's time zone.",
-    "Redis is used for caching only.",
-    "Redis runs on port 6380 in development.",
-    "Releases are tagged from main by the release workflow.",
-    "The main branch is protected; open a pull request.",
-    "Tests must not use the network.",
-    "Slow tests are marked with @slow.",
-    "The worker retries failed jobs five times.",
-    "The worker reads jobs from the queue named default.",
-)
 
 
 def test_fifty_rephrasings_are_alike_each_to_an_earlier_one() -> None:
