@@ -19,7 +19,7 @@ from clients.rig.script import Script, Turn
 from clients.rig.sealed import ClientError, Outcome, Running, base_environment, run_sealed, sealed
 from clients.rig.server import Request
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 150.0
 """A start takes 2 to 30 seconds."""
 
 _PASSAGE = Path(__file__).with_name("passage.py")
