@@ -108,7 +108,7 @@ class _Chain:
             if file.kind is not FileKind.ABSENT:
                 self._add(file, why, hidden=file.problem or f"it is a {file.kind.value.replace('_', ' ')}")
             return
-        hidden = hidden or self._skipped(file)
+        hidden = self._same_as_before(file) or hidden or self._excluded(file)
         text = "" if hidden else claude_text.shown(file.data)
         if not hidden and not text:
             hidden = "nothing but comments and white space stands in it"
@@ -179,9 +179,11 @@ class _Chain:
         else:
             self._add(file, why, hidden=_WITHIN)
 
-    def _skipped(self, file: InstructionFile) -> str:
-        if file.real in self.seen:
-            return f"it is the same file as {self.seen[file.real]}, which is shown already"
+    def _same_as_before(self, file: InstructionFile) -> str:
+        shown = self.seen.get(file.real)
+        return "" if shown is None else f"it is the same file as {shown}, which is shown already"
+
+    def _excluded(self, file: InstructionFile) -> str:
         excluding = self._excluding(file.path)
         return f"claudeMdExcludes in {excluding} excludes it" if excluding else ""
 

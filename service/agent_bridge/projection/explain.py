@@ -29,8 +29,6 @@ class Why(StrEnum):
     WITHHELD = "withheld"
     PRIVATE = "private"
     NOT_SET_UP = "not-set-up"
-    HOOK = "hook"
-    """A hook prints it when the session starts; no file has it."""
     NO_CARRIER = "no-carrier"
     HIDDEN = "hidden"
     """Its file isn't read here."""
@@ -89,12 +87,11 @@ class Missing:
 class Ground:
     """What is known besides the files.
 
-    `by_hook`: a hook prints the facts when a session starts. `is_below`: the session starts below the
-    checkout's root. `notices` are the harness's own; `reals` says where a file that is read really lies.
+    `is_below`: the session starts below the checkout's root. `notices` are the harness's own; `reals` says
+    where a file that is read really lies.
     """
 
     is_set_up: bool = True
-    by_hook: bool = False
     is_below: bool = False
     notices: tuple[Notice, ...] = ()
     reals: Mapping[Path, Path] = field(default_factory=dict)
@@ -220,8 +217,6 @@ def _reason(one: Known, reads: Sequence[Read], holders: Sequence[Holder], ground
         return Why.NOT_SET_UP, "this project isn't set up"
     if one.is_private and not any(holder.takes_private for holder in mine):
         return Why.PRIVATE, "private: it may not stand in a file that Git tracks or would add"
-    if ground.by_hook and one.scope is Scope.PROJECT:
-        return Why.HOOK, "a hook prints it when a session starts"
     if not mine:
         told = [notice.text for notice in ground.notices if notice.level == "warning"]
         return Why.NO_CARRIER, told[0] if told else "no file of this agent can hold the memory here"
@@ -230,7 +225,8 @@ def _reason(one: Known, reads: Sequence[Read], holders: Sequence[Holder], ground
 
 
 def _why_not_in(fact: Fact, holder: Holder, reads: Sequence[Read], ground: Ground) -> tuple[Why, str]:
-    read = next((read for read in reads if ground.reals.get(read.path, read.path) == holder.real), None)
+    same = [read for read in reads if ground.reals.get(read.path, read.path) == holder.real]
+    read = min(same, key=lambda one: bool(one.hidden), default=None)
     if read is not None and read.hidden:
         return Why.HIDDEN, f"{holder.path} isn't read here: {read.hidden}"
     if not holder.data:
@@ -249,7 +245,7 @@ def _why_not_in(fact: Fact, holder: Holder, reads: Sequence[Read], ground: Groun
 def _block(data: bytes, fact: Fact) -> tuple[bool, bool]:
     """Whether the block of a file has a fact, and whether it says that it leaves some out."""
     try:
-        body = managed_block.block_text(data) or ""
+        body = managed_block.block_text(data) or data.decode("utf-8", "replace")
     except AgentBridgeError:  # broken markers: told by the pass
         body = ""
     notice = any(line.startswith(NOTICE_PREFIX) for line in body.split("\n"))

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent_bridge import git, paths, projects
 from agent_bridge.config import Settings
 from agent_bridge.harnesses import all_harnesses
-from agent_bridge.harnesses.base import Harness, Scope, Site
+from agent_bridge.harnesses.base import Harness, Read, Scope, Site
 from agent_bridge.harnesses.observe import observe_site, observe_user
-from agent_bridge.memory.store import Store
+from agent_bridge.memory import scan
+from agent_bridge.memory.privacy import Judgements, PrivacyRecord
+from agent_bridge.memory.snapshot import Snapshot, build
+from agent_bridge.projection import hook_context
 from agent_bridge.projection.explain import Explanation, Ground, Holder, Known, explain
+from agent_bridge.projection.hooked import hooked
 from agent_bridge.projection.targets import lay_out
 from agent_bridge.projects import Project
-
-_HOOKED = frozenset({"claude-code", "codex"})
-"""Harnesses that a project's delivery by hooks is for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,10 @@ def explain_here(here: Here, settings: Settings, named: Sequence[Harness] = ()) 
     # Asked for, a harness is looked at also where nobody uses it; its extra files aren't.
     site = replace(observe_site(asked, here.checkout), project=here.project)
     user = observe_user(site.env)
-    facts = (*_facts_of(here.project), *_facts_of_user())
+    facts = (
+        *_known(here.project.store, here.project.state, Scope.PROJECT),
+        *_known(paths.global_store(), paths.user_state(), Scope.GLOBAL),
+    )
     harnesses = tuple(named) or tuple(one for one in all_harnesses() if one.name in site.used)
     return [_explained(one, here, site, user, settings, facts) for one in harnesses]
 
@@ -57,19 +61,35 @@ def explain_here(here: Here, settings: Settings, named: Sequence[Harness] = ()) 
 def _explained(
     harness: Harness, here: Here, site: Site, user: Site, settings: Settings, facts: tuple[Known, ...]
 ) -> Explanation:
+    hook = _hook(harness, here, site)
+    reads = (*harness.reads(site, here.start), *([] if hook is None else [hook[0]]))
     holders = (
+        *([] if hook is None else [hook[1]]),
         *_holders(harness, site, Scope.PROJECT, settings),
         *_holders(harness, user, Scope.GLOBAL, settings),
     )
-    reads = harness.reads(site, here.start)
     ground = Ground(
         is_set_up=here.is_set_up,
-        by_hook=here.project.delivery == "hooks" and harness.name in _HOOKED,
         is_below=here.start != here.checkout,
         notices=harness.notices(site),
         reals={read.path: Path(os.path.realpath(read.path)) for read in reads},
     )
     return explain(harness.name, harness.title, reads, facts, holders, ground)
+
+
+def _hook(harness: Harness, here: Here, site: Site) -> tuple[Read, Holder] | None:
+    """What a hook prints when a session starts, kept in a file of ours; None where there is no hook."""
+    installed = hooked(here.project, (harness,), site)
+    if not installed:
+        return None
+    path = hook_context.place(here.project.state, harness.name)
+    data = path.read_bytes() if path.is_file() else b""
+    settings = ", ".join(dict.fromkeys(str(edit.path) for edit in installed[0].edits))
+    why = f"printed when the session starts, by the hook in {settings}"
+    hidden = "" if data else "it isn't there yet"
+    read = Read(path, len(data), len(data), why, hidden=hidden, text=data.decode("utf-8", "replace"))
+    room = installed[0].room.utf8
+    return read, Holder(path, Path(os.path.realpath(path)), Scope.PROJECT, data, room, takes_private=True)
 
 
 def _holders(harness: Harness, site: Site, scope: Scope, settings: Settings) -> list[Holder]:
@@ -89,15 +109,24 @@ def _holders(harness: Harness, site: Site, scope: Scope, settings: Settings) -> 
     ]
 
 
-def _facts_of(project: Project) -> Iterable[Known]:
-    return _known(Store(project.store, scope="project", state=project.state), Scope.PROJECT)
+def _known(place: Path, state: Path, scope: Scope) -> list[Known]:
+    """The facts of a store, read without the caches and records that a `Store` writes."""
+    found = _snapshot(place, PrivacyRecord(state).current())
+    private = {fact.path for fact in (*found.private, *found.withheld)}
+    return [Known(fact, scope, is_private=fact.path in private) for fact in found.facts]
 
 
-def _facts_of_user() -> Iterable[Known]:
-    return _known(Store(paths.global_store(), scope="global", state=paths.user_state()), Scope.GLOBAL)
-
-
-def _known(store: Store, scope: Scope) -> list[Known]:
-    snapshot = store.scan()
-    private = {fact.path for fact in (*snapshot.private, *snapshot.withheld)}
-    return [Known(fact, scope, is_private=fact.path in private) for fact in snapshot.facts]
+def _snapshot(place: Path, judged: Judgements) -> Snapshot:
+    root = os.path.realpath(place)
+    listing = scan.walk(root)
+    read = [scan.read(root, path, listing.links.get(path), None) for path in sorted(listing.found)]
+    ranked = [
+        (one.order, one.fact)
+        for one in read
+        if one is not None and one.fact is not None and one.order is not None
+    ]
+    judged = judged.with_facts(
+        fact for _, fact in ranked if fact.private or fact.secrets or judged.hold(fact)
+    )
+    private = frozenset(fact.path for _, fact in ranked if judged.hold(fact))
+    return build(ranked, (), (), private)

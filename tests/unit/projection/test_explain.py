@@ -139,7 +139,6 @@ def test_a_block_that_is_behind_asks_for_a_sync() -> None:
         (Known(_fact(TUESDAY), Scope.PROJECT, is_private=True), Ground(), Why.PRIVATE),
         (Known(replace(_fact(TUESDAY), secrets=("a token",)), Scope.PROJECT), Ground(), Why.WITHHELD),
         (Known(_fact(TUESDAY), Scope.PROJECT), Ground(is_set_up=False), Why.NOT_SET_UP),
-        (Known(_fact(TUESDAY), Scope.PROJECT), Ground(by_hook=True), Why.HOOK),
         (Known(_fact(TUESDAY), Scope.PROJECT), Ground(), Why.NO_CARRIER),
     ],
 )
