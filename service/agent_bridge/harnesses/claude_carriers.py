@@ -70,6 +70,23 @@ def choose(site: Site) -> Choice:
     return choice
 
 
+def asked_for(site: Site, chosen: Carrier | None) -> Choice:
+    """CLAUDE.md as a second carrier, where its user asked for it by name (`sync --to claude`)."""
+    project, main = site.project, site.file(MAIN)
+    asked = project is not None and NAME in project.requested and project.delivery == "blocks"
+    fit = main.readable and main.inside and not claude_settings.excluded(site, main.path)
+    if not asked or not fit or chosen is None or agents_md.would_publish(site, main):
+        return Choice(None)
+    if _same(main, site.file(chosen.path)):
+        return Choice(None)
+    text = (
+        f"CLAUDE.md has the facts because you asked for it, and {chosen.path.name} has them too: Claude Code "
+        "gets them twice. `agent-bridge sync --not-to claude` takes them out of CLAUDE.md."
+    )
+    second = _carrier(main, Scope.PROJECT, "asked for with `sync --to claude`")
+    return Choice(second, (Notice("info", "claude-double", text, main.path),))
+
+
 def choose_global(site: Site) -> Choice:
     """Carrier of the user's facts: CLAUDE.md in Claude's home, or Codex's AGENTS.md if it imports that."""
     if claude_settings.instructions_switched_off(site) is not None:
@@ -275,4 +292,4 @@ def _carrier(
     )
 
 
-__all__ = ["Choice", "choose", "choose_global", "follows"]
+__all__ = ["Choice", "asked_for", "choose", "choose_global", "follows"]

@@ -94,12 +94,15 @@ class ClaudeCode(Harness):
         return claude_carriers.follows(ground, file)
 
     def carriers(self, site: Site, scope: Scope) -> tuple[Carrier, ...]:
-        """One file at most."""
-        if scope is Scope.PROJECT and site.project is None:
+        """One file at most, and in a project CLAUDE.md too where its user asked for that."""
+        if scope is Scope.GLOBAL:
+            found = [claude_carriers.choose_global(site).carrier]
+        elif site.project is None:
             return ()
-        choose = claude_carriers.choose if scope is Scope.PROJECT else claude_carriers.choose_global
-        carrier = choose(site).carrier
-        return () if carrier is None else (carrier,)
+        else:
+            chosen = claude_carriers.choose(site).carrier
+            found = [chosen, claude_carriers.asked_for(site, chosen).carrier]
+        return tuple(carrier for carrier in found if carrier is not None)
 
     def memory_location(self, ground: Ground) -> Path | None:
         """`projects/<slug>/memory` in its home."""
@@ -167,7 +170,8 @@ class ClaudeCode(Harness):
         """Carrier, settings and memory switches."""
         if site.project is None:
             return ()
-        found = [*claude_carriers.choose(site).notices]
+        choice = claude_carriers.choose(site)
+        found = [*choice.notices, *claude_carriers.asked_for(site, choice.carrier).notices]
         if site.project.delivery == "hooks":
             found += claude_hooks.notices(site)
         if site.project.main is not None:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent_bridge import files, git
+from agent_bridge.errors import RefusedError
 from agent_bridge.files import FileImage
 from agent_bridge.harnesses import config_edit
 from agent_bridge.harnesses.base import KeyEdit
@@ -54,8 +55,7 @@ def remove_file(ledger: Ledger, image: FileImage) -> None:
     files.delete(image)
     entry = ledger.get(image.path)
     if entry is not None:
-        remove_directories(entry.directories)
-        ledger.drop(entry.path)
+        drop(ledger, entry)
 
 
 def edit_keys(ledger: Ledger, path: Path, edits: Sequence[KeyEdit]) -> bool:
@@ -114,6 +114,34 @@ def edit_lines(ledger: Ledger, path: Path, lines: Sequence[str]) -> bool:
         replace(written(entry, image, after), directories=entry.directories or _missing_parents(image))
     )
     return files.replace(image, after, keep_dir=ledger.kept)
+
+
+def record_file(ledger: Ledger, image: FileImage, data: bytes, *, directory: Path | None = None) -> None:
+    """Record that a whole file of ours will be `data`; `write_file` does it.
+
+    `directory` is a further directory that is made for it and goes with it. Raises RefusedError for a file
+    that isn't as we wrote it last: it is somebody else's, or its user has changed it.
+    """
+    known = ledger.get(image.path)
+    if image.existed and not is_our_file(known, image.data):
+        told = "Somebody has changed this file of ours" if known else "This is somebody else's file"
+        raise RefusedError(f"{told}; it is left alone", path=image.path, remedy="Move it away first.")
+    made = known.directories if known and known.directories else _missing_parents(image)
+    if directory is not None and not directory.exists():
+        made = tuple(dict.fromkeys((*made, str(directory))))
+    before = digest(image.data) if image.existed else ""
+    entry = known or Entry(path=str(image.path), kind=Kind.FILE)
+    ledger.put(replace(entry, after=digest(data), target=before, directories=made))
+
+
+def write_file(ledger: Ledger, image: FileImage, data: bytes) -> bool:
+    """Put a recorded file of ours in place; True when bytes were written."""
+    return files.replace(image, data, keep_dir=ledger.kept)
+
+
+def is_our_file(entry: Entry | None, data: bytes) -> bool:
+    """Whether a whole file of ours is as we wrote it, before or after an update."""
+    return entry is not None and entry.kind is Kind.FILE and digest(data) in (entry.after, entry.target)
 
 
 def set_git(ledger: Ledger, checkout: git.Checkout, settings: Iterable[tuple[str, str]]) -> bool:
@@ -183,6 +211,21 @@ def written(entry: Entry, image: FileImage, after: bytes) -> Entry:
     first = digest(image.data) if image.existed else None
     alone = first == entry.first or (entry.after is not None and first == entry.after)
     return replace(entry, after=digest(after) if alone else None)
+
+
+def drop(ledger: Ledger, entry: Entry) -> None:
+    """Forget an entry whose change is undone, and remove the directories that were made for it.
+
+    Those that another file of ours still needs are that one's from now on.
+    """
+    remove_directories(entry.directories)
+    ledger.drop(entry.path)
+    for other in ledger.entries():
+        needed = [place for place in entry.directories if Path(other.path).is_relative_to(place)]
+        if needed:
+            places = sorted({*needed, *other.directories}, key=len)
+            ledger.put(replace(other, directories=tuple(places)))
+            return
 
 
 def remove_directories(directories: Sequence[str]) -> None:

@@ -36,8 +36,7 @@ def undo(ledger: Ledger, entry: Entry) -> Undone:
         done = _UNDO[entry.kind](ledger, entry)
     except AgentBridgeError as error:
         return Undone(entry.path, "refused", str(error))
-    apply.remove_directories(entry.directories)
-    ledger.drop(entry.path)
+    apply.drop(ledger, entry)
     return done
 
 
@@ -100,6 +99,16 @@ def _keep_what_is_foreign(ledger: Ledger, image: FileImage) -> None:
             why="it stood inside our block when that was taken out",
             now=datetime.now(UTC),
         )
+
+
+def _undo_file(_ledger: Ledger, entry: Entry) -> Undone:
+    image = files.read_image(Path(entry.path), plain=True)
+    if not image.existed:
+        return Undone(entry.path, "untouched", "the file is gone")
+    if not apply.is_our_file(entry, image.data):
+        return Undone(entry.path, "untouched", "changed by somebody else since, left alone")
+    files.delete(image)
+    return Undone(entry.path, "removed")
 
 
 def _undo_keys(ledger: Ledger, entry: Entry) -> Undone:
@@ -198,6 +207,7 @@ def _put(ledger: Ledger, image: FileImage, data: bytes) -> Undone:
 _UNDO = {
     Kind.BLOCK: _undo_block,
     Kind.OWN: _undo_block,
+    Kind.FILE: _undo_file,
     Kind.KEYS: _undo_keys,
     Kind.LINES: _undo_lines,
     Kind.GIT: _undo_git,
