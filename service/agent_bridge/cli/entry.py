@@ -1,7 +1,7 @@
 """The program's entry: answers fast what must be fast, and never shows a traceback to a user.
 
-`--version`, `status`, the service and what Git and the harnesses start (the merge driver) are dispatched
-before anything heavy is imported; everything else goes to the typer application.
+`--version`, `status`, the service and what Git and the harnesses start (the merge driver, hooks) are
+dispatched before anything heavy is imported; everything else goes to the typer application.
 """
 
 from __future__ import annotations
@@ -41,6 +41,10 @@ def _dispatch(words: list[str]) -> int:
         from agent_bridge.projection.merge_driver import main as merge
 
         return merge(words[1:])
+    if words[:2] == ["hook", "session-start"]:
+        from agent_bridge.cli.hook import session_start
+
+        return session_start(words[2:])
     if words == ["service", "run"]:
         # Signals are caught before anything slow is imported.
         from agent_bridge.daemon.service import run as serve

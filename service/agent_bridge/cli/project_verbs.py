@@ -24,11 +24,11 @@ from agent_bridge.cli.result import Json, Message, Result, counted, info, warnin
 from agent_bridge.cli.where import ProjectOption, start_directory
 from agent_bridge.config import Settings, load_settings
 from agent_bridge.daemon.client import service_is_running
-from agent_bridge.errors import EXIT_DONE, EXIT_LEFT_UNDONE, AgentBridgeError
+from agent_bridge.errors import EXIT_DONE, EXIT_LEFT_UNDONE, AgentBridgeError, UsageError
 from agent_bridge.projection import preview, review, setup
 from agent_bridge.projection.engine import Report
 from agent_bridge.projection.ledger import Ledger
-from agent_bridge.projects import Project
+from agent_bridge.projects import Delivery, Project
 
 _PANEL = "Set-up"
 _REVIEWED = (
@@ -36,6 +36,11 @@ _REVIEWED = (
 )
 
 LocalOption = Annotated[bool, typer.Option("--local", help="Keep the whole memory out of Git.")]
+HooksOption = Annotated[
+    bool,
+    typer.Option("--hooks", help="No blocks in files: Claude Code and Codex get the memory by a hook."),
+]
+BlocksOption = Annotated[bool, typer.Option("--blocks", help="Blocks in files again, no hooks.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
 
 
@@ -54,12 +59,14 @@ def init(
     private: Annotated[
         bool, typer.Option("--private", help="Keep memories that are taken over out of Git.")
     ] = False,
+    hooks: HooksOption = False,
+    blocks: BlocksOption = False,
     dry_run: DryRunOption = False,
     project: ProjectOption = None,
 ) -> Result:
     """Set a project up: show what would be done, ask, do it."""
     settings = load_settings()
-    described = _describe(project, settings, local=local)
+    described = _describe(project, settings, local=local, delivery=_delivery(hooks=hooks, blocks=blocks))
     would = preview.preview_project(described, settings)
     if dry_run:
         return Result("init", data=preview_json(would), view=(preview_text(would),), messages=_odd(settings))
@@ -74,7 +81,12 @@ def init(
     return Result(
         "init",
         data={
-            "project": {"id": described.id, "root": str(described.root), "mode": described.mode},
+            "project": {
+                "id": described.id,
+                "root": str(described.root),
+                "mode": described.mode,
+                "delivery": described.delivery,
+            },
             "steps": preview_json(would)["steps"],
             "adopted": done.adopted,
             "imported": dict(done.imported),
@@ -92,10 +104,17 @@ def init(
     )
 
 
-def plan(*, local: LocalOption = False, project: ProjectOption = None) -> Result:
+def plan(
+    *,
+    local: LocalOption = False,
+    hooks: HooksOption = False,
+    blocks: BlocksOption = False,
+    project: ProjectOption = None,
+) -> Result:
     """Show what would be done, as a diff. Nothing is written."""
     settings = load_settings()
-    would = preview.preview_project(_describe(project, settings, local=local), settings)
+    described = _describe(project, settings, local=local, delivery=_delivery(hooks=hooks, blocks=blocks))
+    would = preview.preview_project(described, settings)
     return Result("plan", data=preview_json(would), view=(preview_text(would),), messages=_odd(settings))
 
 
@@ -199,10 +218,21 @@ def _leaving(directory: Path | None) -> Project:
     return setup.listed(start_directory(directory))
 
 
-def _describe(directory: Path | None, settings: Settings, *, local: bool) -> Project:
+def _describe(
+    directory: Path | None, settings: Settings, *, local: bool, delivery: Delivery | None
+) -> Project:
     return setup.describe(
-        start_directory(directory), mode="local" if local else None, worktrees=settings.worktrees
+        start_directory(directory),
+        mode="local" if local else None,
+        worktrees=settings.worktrees,
+        delivery=delivery,
     )
+
+
+def _delivery(*, hooks: bool, blocks: bool) -> Delivery | None:
+    if hooks and blocks:
+        raise UsageError("--hooks and --blocks exclude each other.")
+    return "hooks" if hooks else "blocks" if blocks else None
 
 
 def _exit_code(reports: list[Report]) -> int:

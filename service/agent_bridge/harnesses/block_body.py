@@ -48,6 +48,11 @@ def body_hash(body: str) -> str:
     return hashlib.sha256(_split_hash(body)[0].encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
+def content_of(body: str) -> str:
+    """A body without its hash line."""
+    return _split_hash(body)[0]
+
+
 def with_hash(content: str) -> str:
     """The body that `content` makes: `content`, an empty line, the hash line."""
     content = content.strip("\n")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,8 +22,9 @@ from agent_bridge.harnesses.base import Notice
 from agent_bridge.memory.fact import Fact
 from agent_bridge.memory.snapshot import Problem, Snapshot
 from agent_bridge.memory.store import Store
-from agent_bridge.projection import housekeeping, review
+from agent_bridge.projection import hook_context, hook_settings, housekeeping, review
 from agent_bridge.projection.derived import DerivedFiles
+from agent_bridge.projection.hooked import Hooked
 from agent_bridge.projection.ledger import Ledger
 from agent_bridge.projection.plan import Wanted
 from agent_bridge.projection.presence import Presence, check_store
@@ -155,7 +156,7 @@ class Engine:
                 self._retire(survey, whole, outcome)
                 in_use.record(self.state, survey.sites[0].used)
             projected = time.monotonic()
-            due, kept = self._keep_house(survey, whole, full=full)
+            due, kept = self._keep_house(survey, whole, outcome, full=full)
             gone = housekeeping.tell_missing_store(self.project)
             self._generation += 1
             at_rest = (
@@ -305,9 +306,9 @@ class Engine:
         )
 
     def _keep_house(
-        self, survey: Survey, snapshot: Snapshot, *, full: bool
+        self, survey: Survey, snapshot: Snapshot, outcome: Outcome, *, full: bool
     ) -> tuple[float | None, tuple[Notice, ...]]:
-        """What follows a projection: excludes and MEMORY.md; in a full pass index.json and our keys too.
+        """What follows a projection: excludes, MEMORY.md, hooks; in a full pass index.json and our keys too.
 
         Returns when the next pass is due, by the wall clock (None: when something changes).
         """
@@ -323,6 +324,7 @@ class Engine:
                 self._write_json(snapshot)
             elif snapshot.digest != self._indexed:
                 quiet = self._wall() + self._settings.index_delay_s
+            outcome.left_out.update(self._prepare_hooks(survey, snapshot))
                 due = quiet if due is None else min(due, quiet)
         except AgentBridgeError as error:
             self._failed = True
@@ -334,11 +336,20 @@ class Engine:
         if self.project is not None:
             tracked = self._excluder.tracked
             notices += housekeeping.tell_git(self.project, survey, snapshot, tracked, self._wall())
+    def _prepare_hooks(self, survey: Survey, snapshot: Snapshot) -> dict[str, tuple[str, ...]]:
+        """Have ready what hooks tell; what they have no room for."""
+        if self.project is None:
+            return {}
+        # The files are the user's own, so what is private to the user is part of it.
+        wanted = Wanted(snapshot.documents, _distinct(_readable(snapshot)), survey.heard)
+        return hook_context.keep(self.state, survey.hooked, wanted, self._settings.block_budget)
+
             replaced = housekeeping.keep_copies(self.project, tracked, self._now(), self._step)
             self._lost = tuple(dict.fromkeys((*self._lost, *replaced)))
         kept = sorted(self.ledger.kept.glob("*.kept"))
         if kept:
             text = f"{len(kept)} save(s) that were caught in a write lie in {self.ledger.kept}."
+            notices += hook_settings.keep(self.project, self.ledger, survey.hooked, self._hooked_now)
             notices.append(Notice("warning", "kept-saves", text, kept[0]))
         return (*notices, *self._lost, *self._derived.lost)
 
@@ -347,6 +358,9 @@ class Engine:
 
     def _indexable(self, snapshot: Snapshot, place: Path) -> tuple[Fact, ...]:
         """The facts for a derived file: private ones only where Git doesn't track that file."""
+    def _hooked_now(self) -> Sequence[Hooked]:
+        return self._looked(fresh=True).hooked
+
         return snapshot.shared if self._excluder.tracks(place) else _readable(snapshot)
 
     def _write_json(self, snapshot: Snapshot) -> None:

@@ -21,10 +21,12 @@ from agent_bridge.harnesses.base import KeyEdit, Notice, Scope
 from agent_bridge.memory.fact import Fact, FactProblem, new_fact_bytes, parse_fact
 from agent_bridge.memory.snapshot import Snapshot
 from agent_bridge.memory.store import Store
-from agent_bridge.projection import apply, excludes, merge_driver, native_import
+from agent_bridge.projection import apply, excludes, hook_settings, merge_driver, native_import
 from agent_bridge.projection.adopt import INDEX, read_tree
+from agent_bridge.projection.hooked import user_edits
 from agent_bridge.projection.ledger import Ledger
 from agent_bridge.projection.plan import Evidence, Wanted, decide
+from agent_bridge.projection.retire import former_carriers
 from agent_bridge.projection.survey import Survey, survey_project, survey_user
 from agent_bridge.projects import STORE_NAME, Project
 
@@ -80,7 +82,10 @@ def preview_project(project: Project, settings: Settings) -> Preview:
         steps.append(Step("store", project.store, "is made; each markdown file in it is a fact"))
     steps += adopting
     steps += _block_steps(survey, snapshot, coming, ledger)
-    steps += _key_steps((*survey.keys, *dict.fromkeys((*survey.native_off, *user.native_off))))
+    steps += _retired_steps(survey, ledger)
+    native_off = dict.fromkeys((*survey.native_off, *user.native_off))
+    steps += _key_steps((*survey.keys, *native_off, *user_edits(project, survey.hooked)))
+    steps += _hook_steps(hook_settings.stale(project, ledger, Ledger(paths.user_state()), survey.hooked))
     steps += _git_steps(project, survey, snapshot)
     counts = {
         "project": len(sorted_items.project),
@@ -197,6 +202,32 @@ def _block_steps(survey: Survey, snapshot: Snapshot, coming: Iterable[Fact], led
         elif wanted.empty:
             steps.append(Step("block", target.path, f"will get the block for {readers} with the first fact"))
     return steps
+def _retired_steps(survey: Survey, ledger: Ledger) -> list[Step]:
+    """Files that carry the memory no more."""
+    steps = []
+    nothing = Wanted((), (), {})
+    for target in former_carriers(ledger, survey):
+        image = files.read_image(target.path)
+        entry = ledger.get(target.path)
+        separator = None if entry is None or entry.separator is None else entry.separator.encode()
+        evidence = Evidence(recorded=True, created=bool(entry and entry.created), separator=separator)
+        after = decide(target, image.data, nothing, evidence).after
+        if after != image.data:
+            text = "goes: it was made for our block" if after is None else "loses the block"
+            steps.append(
+                Step("block", target.path, text, unified_diff(target.path, image.data, after or b""))
+            )
+    return steps
+
+
+def _hook_steps(leaving: Iterable[KeyEdit]) -> list[Step]:
+    """Hooks that are taken back."""
+    return [
+        Step("key", path, f"{', '.join('.'.join(edit.key) for edit in group)}: our part is taken out again")
+        for path, group in _by_path(leaving).items()
+    ]
+
+
 
 
 def _key_steps(edits: Iterable[KeyEdit]) -> list[Step]:

@@ -18,6 +18,8 @@ from agent_bridge.memory.store import Store
 from agent_bridge.projection import (
     adopt,
     apply,
+    hook_context,
+    hook_settings,
     housekeeping,
     merge_driver,
     native_import,
@@ -25,10 +27,11 @@ from agent_bridge.projection import (
     undo,
 )
 from agent_bridge.projection.engine import Engine, Report, global_engine
+from agent_bridge.projection.hooked import user_edits
 from agent_bridge.projection.ledger import Kind, Ledger
 from agent_bridge.projection.presence import check_store, is_gone
 from agent_bridge.projection.survey import Survey, survey_project, survey_user
-from agent_bridge.projects import Mode, Project, Worktrees
+from agent_bridge.projects import Delivery, Mode, Project, Worktrees
 
 _PURPOSE = "set-up"
 _GUARD = "# Private facts lie here; run `agent-bridge init` to share the others."
@@ -63,6 +66,7 @@ def describe(
     *,
     mode: Mode | None = None,
     worktrees: Worktrees = "shared",
+    delivery: Delivery | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Project:
     """The project that `init` in `cwd` would set up, or the one that is; nothing is written.
@@ -77,7 +81,13 @@ def describe(
     known = next((project for project in projects.load_projects() if project.root == root), None)
     environment = projects.captured_environment(env)
     if known is not None:
-        return replace(known, environment=environment, mode=mode or known.mode, worktrees=worktrees)
+        return replace(
+            known,
+            environment=environment,
+            mode=mode or known.mode,
+            worktrees=worktrees,
+            delivery=delivery or known.delivery,
+        )
     if root in (Path("/"), paths.home(env).resolve()):
         raise RefusedError(
             "The home directory can't be a project"
@@ -94,6 +104,7 @@ def describe(
         mode or "shared",
         now,
         worktrees,
+        delivery or "blocks",
         main=None if root == main else main,
     )
 
@@ -122,6 +133,8 @@ def init(project: Project, settings: Settings, *, keep_private: bool = False) ->
         _lift_guard(project)
         # Excluded before anything is in it: a fact that nobody has judged must not be addable for a moment.
         survey = survey_project(project, settings)
+        if hook_settings.withdraw_stale(project, engine.ledger, Ledger(paths.user_state()), survey.hooked):
+            survey = survey_project(project, settings)
         engine.store.create()
         housekeeping.Excluder(project, engine.ledger).keep(survey, engine.store.scan())
         before = frozenset(fact.path for fact in engine.store.scan().facts)
@@ -168,6 +181,8 @@ def eject(project: Project, settings: Settings, *, purge: bool = False) -> Eject
             return done  # all or nothing: the service would write the other half back
         _guard_private(project, engine)
         done.undone += undo_all(engine.ledger, engine.store)
+        hook_context.remove(engine.state)
+        hook_settings.withdraw_users(user.ledger, project)
         if last and not done.refused:
             done.undone += undo_all(user.ledger, user.store)
         # Last: what was killed before this is still a project, which can be ejected again.
@@ -221,7 +236,8 @@ def set_user_keys(settings: Settings, project: Project, survey: Survey) -> None:
     """Switch off the memories that harnesses keep for all projects; they have been imported before."""
     ledger = Ledger(paths.user_state())
     user = survey_user(settings, project.environment)
-    edits = tuple(dict.fromkeys((*survey.native_off, *user.native_off)))
+    native_off = dict.fromkeys((*survey.native_off, *user.native_off))
+    edits = (*native_off, *user_edits(project, survey.hooked))
     with files.locked(paths.user_state() / "lock", timeout=settings.lock_timeout_s, purpose=_PURPOSE):
         set_keys(ledger, edits)
 
@@ -279,12 +295,12 @@ def _import(project: Project, store: Store, survey: Survey) -> dict[str, int]:
     )
     found = native_import.sort_items(items, [site.checkout for site in survey.sites])
     now = native_import.utc_now()
-    counts = native_import.import_items(store, found.project, source="codex", now=now)
+    counts = native_import.import_items(store, found.project, now=now)
     native_import.release_items(found.project)
     if found.user:
         user = Store(paths.global_store(), scope="global", state=paths.user_state())
         user.create()
-        more = native_import.import_items(user, found.user, source="codex", now=now)
+        more = native_import.import_items(user, found.user, now=now)
         counts["global"] = more["added"]
     counts["held"] = native_import.hold_items(found.elsewhere)
     return counts

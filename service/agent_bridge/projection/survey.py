@@ -17,6 +17,7 @@ from agent_bridge.harnesses import all_harnesses, managed_block
 from agent_bridge.harnesses.base import Adoption, Carrier, Harness, KeyEdit, LinkEdit, Notice, Scope, Site
 from agent_bridge.harnesses.in_use import active
 from agent_bridge.harnesses.observe import observe_site, observe_user
+from agent_bridge.projection.hooked import Hooked, hooked, own_edits
 from agent_bridge.projection.plan import item_texts
 from agent_bridge.projection.targets import Layout, lay_out, served
 from agent_bridge.projects import ENVIRONMENT_NAMES, Project, load_projects
@@ -31,7 +32,8 @@ class Survey:
     `sites`: the main checkout first, then its worktrees. `heard`: per harness the normalised texts that
     the global blocks give it (`plan.item_texts`). `checkout` is the main one's, None outside Git;
     `checkouts` are all of them by their root. `native_off` are user-wide keys that switch off what harnesses
-    remember by themselves. `unserved` are harnesses in use that no file brings the facts to.
+    remember by themselves. `unserved` are harnesses in use that neither a file nor a hook brings the facts
+    to; `hooked` are those with a hook, whose settings in the project are among `keys`.
     """
 
     sites: tuple[Site, ...]
@@ -45,6 +47,7 @@ class Survey:
     notices: tuple[Notice, ...]
     heard: Mapping[str, frozenset[str]]
     unserved: tuple[str, ...] = ()
+    hooked: tuple[Hooked, ...] = ()
 
 
 def survey_project(project: Project, settings: Settings) -> Survey:
@@ -64,18 +67,22 @@ def survey_project(project: Project, settings: Settings) -> Survey:
     used = tuple(harness for harness in harnesses if harness.name in main.used)
     carriers = _carriers(sites, harnesses, Scope.PROJECT)
     layout = lay_out(carriers, budget=settings.block_budget, private_store=project.mode == "local")
+    by_hook = hooked(project, used, main)
+    reached = {*served(layout.targets), *(one.name for one in by_hook)}
+    keys = tuple(edit for site in sites for harness in used for edit in harness.key_edits(site))
     return Survey(
         sites=sites,
         checkout=checkout,
         checkouts={root: found for root, found in known.items() if found is not None},
         layout=layout,
-        keys=tuple(edit for site in sites for harness in used for edit in harness.key_edits(site)),
+        keys=keys + own_edits(project, by_hook),
         native_off=tuple(edit for harness in used for edit in harness.disable_native_memory(main)),
         links=tuple(link for harness in used for link in harness.links(main)),
         adoptions=tuple(adoption for harness in used for adoption in harness.adoptions(main)),
         notices=_without_git(project, checkout) + _notices(sites, harnesses) + layout.notices,
         heard=_heard(main, harnesses, settings),
-        unserved=tuple(harness.title for harness in used if harness.name not in served(layout.targets)),
+        unserved=tuple(harness.title for harness in used if harness.name not in reached),
+        hooked=by_hook,
     )
 
 
