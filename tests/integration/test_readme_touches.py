@@ -24,6 +24,10 @@ _ELSEWHERE = {
     "$XDG_RUNTIME_DIR/agent-bridge/",  # by the service alone
     "~/.config/systemd/user/agent-bridge.service",  # by `service install` alone
     "~/Library/LaunchAgents/dev.agent-bridge.plist",
+    ".opencode/plugins/agent-bridge.js",  # by `opencode install-plugin` alone
+    ".opencode/package-lock.json",
+    "~/.config/opencode/plugins/agent-bridge.js",
+    "~/.config/opencode/package-lock.json",
 }
 ROWS = readme.first_codes("touched")
 

@@ -60,6 +60,23 @@ def test_the_wheel_brings_unit_and_plist(unpacked: Path, name: str) -> None:
     assert (unpacked / "agent_bridge/daemon/units" / name).read_bytes() == found.stdout
 
 
+def test_the_wheel_brings_the_plugin_for_opencode(unpacked: Path) -> None:
+    script = (
+        "import sys; from agent_bridge.projection import opencode_plugin as plugin; "
+        "assert plugin.__file__.startswith(sys.argv[1]), plugin.__file__; "
+        "sys.stdout.buffer.write(plugin.shipped().encode())"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", script, str(unpacked)],
+        env=os.environ | {"PYTHONPATH": str(unpacked)},
+        cwd=unpacked,
+        capture_output=True,
+        check=True,
+    )
+    source = ROOT / "service/agent_bridge/harnesses/opencode_plugin/agent-bridge.js"
+    assert found.stdout == source.read_bytes()
+
+
 def test_the_wheel_holds_the_package_and_nothing_else(unpacked: Path) -> None:
     assert {path.name.partition("-")[0] for path in unpacked.iterdir()} == {"agent_bridge"}
     wanted = {path.relative_to(ROOT / "service") for path in (ROOT / "service/agent_bridge").rglob("*.py")}

@@ -24,7 +24,8 @@ class Kind(StrEnum):
     """How a change was made, which decides how it is undone."""
 
     BLOCK = "block"  # a managed block in somebody's file: undone by taking the block out
-    OWN = "own"  # a whole file of ours
+    OWN = "own"  # a whole file of ours around a block
+    FILE = "file"  # a whole file of ours without a block: removed as long as it is as we wrote it
     KEYS = "keys"  # keys in somebody's TOML or JSON file
     LINES = "lines"  # our section in a file of lines (info/exclude, info/attributes)
     GIT = "git"  # settings in a repository's own configuration
@@ -58,9 +59,10 @@ class Entry:
     `first` names the kept bytes from before our first write (None: there was no file), `after` is the
     SHA-256 of the bytes after our last write (None where that changes with every fact), `separator` are
     the line breaks added before a block, `directories` those that we made for it, outermost first,
-    `header` the text that a file of ours began with, `backup` the kept copy of a directory that a link
-    replaced, `known` the facts of the store at the end of that `init`, `taken` those of them that came from
-    the directory: name there, path in the store, and the SHA-256 of that file.
+    `header` the text that a file of ours began with, `target` a checkout for `GIT` and for `FILE` the SHA-256
+    of the bytes that an update replaces, `backup` the kept copy of a directory that a link replaced, `known`
+    the facts of the store at the end of that `init`, `taken` those of them that came from the directory: name
+    there, path in the store, and the SHA-256 of that file.
     """
 
     path: str

@@ -18,6 +18,8 @@ from .conftest import Program
 FACT = "FACT"
 """Stands for the id of a fact that is there."""
 
+_GROUPS = ("service", "opencode")
+
 
 @dataclass(frozen=True)
 class Case:
@@ -30,7 +32,7 @@ class Case:
     @property
     def verb(self) -> str:
         """What the envelope calls it."""
-        return " ".join(self.words[: 2 if self.words[0] == "service" else 1])
+        return " ".join(self.words[: 2 if self.words[0] in _GROUPS else 1])
 
 
 CASES = (
@@ -63,6 +65,11 @@ CASES = (
     Case(("unshare", FACT, "--yes")),
     Case(("import", "nowhere"), 1, "not_found"),
     Case(("import", "AGENTS.md", "--as", "markdown")),
+    Case(("opencode", "install-plugin")),
+    Case(("opencode", "install-plugin", "--global", "--project", "."), 2, "usage"),
+    Case(("opencode", "remove-plugin")),
+    Case(("opencode", "status")),
+    Case(("opencode", "context")),
     Case(("status",), 3),
     Case(("status", "--memory")),
     Case(("up",)),
