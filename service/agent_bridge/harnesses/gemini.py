@@ -93,6 +93,10 @@ class Gemini(Harness):
         """Its private notes, each with the directory in which it took them."""
         return gemini_memory.read(env)
 
+    def memory_places(self, env: Mapping[str, str]) -> tuple[Path, ...]:
+        """Its registry and the directories of its notes."""
+        return gemini_memory.places(env)
+
     def memory_location(self, site: Ground) -> Path | None:
         """Its private memory of sessions started in the root; None where it has none yet."""
         return gemini_memory.location(site.env, site.checkout)

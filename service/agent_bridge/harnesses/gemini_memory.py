@@ -50,6 +50,12 @@ def directories(site: Site) -> tuple[Path, ...]:
     return tuple(_place(site.env, slug) for slug in _below(known, site.checkout))
 
 
+def places(env: Mapping[str, str]) -> tuple[Path, ...]:
+    """The registry and every private memory that it names: where new notes show."""
+    slugs = dict.fromkeys([*sorted(_registry(env).values())][:DIRECTORIES_LIMIT])
+    return (gemini_config.registry_file(env), *(_place(env, slug) for slug in slugs))
+
+
 def read(env: Mapping[str, str]) -> list[NativeItem]:
     """Every private note, once for its directory, in a stable order. Unreadable files are passed over."""
     found: dict[tuple[str, str], NativeItem] = {}

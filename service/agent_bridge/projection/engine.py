@@ -26,6 +26,7 @@ from agent_bridge.projection import hook_context, hook_settings, housekeeping, r
 from agent_bridge.projection.derived import DerivedFiles
 from agent_bridge.projection.hooked import Hooked
 from agent_bridge.projection.ledger import Ledger
+from agent_bridge.projection.native_live import NativeLive
 from agent_bridge.projection.plan import Wanted
 from agent_bridge.projection.presence import Presence, check_store
 from agent_bridge.projection.projector import Outcome, Projector
@@ -120,6 +121,7 @@ class Engine:
         self._failed = False
         self._lost: tuple[Notice, ...] = ()
         self._derived = DerivedFiles(self.store.root, self.ledger, grace=settings.claude_index_grace_s)
+        self._native = NativeLive(project, self.store, settings)
         self._excluder = housekeeping.Excluder(project, self.ledger)
 
     @property
@@ -236,8 +238,9 @@ class Engine:
 
     def _signs(self, survey: Survey) -> Signs:
         ours = [self._derived.index, self._derived.json, self.ledger.kept]
-        ours += [review.candidates_directory(self.state)]
-        return signs(survey, [*ours, *(Path(entry.path) for entry in self.ledger.entries())])
+        ours += [review.candidates_directory(self.state), *hook_context.present(self.state)]
+        seen = signs(survey, [*ours, *(Path(entry.path) for entry in self.ledger.entries())])
+        return (*seen, *self._native.signature(survey))
 
     def _looked(self, *, fresh: bool) -> Survey:
         stamp = self._stamp()
@@ -297,10 +300,12 @@ class Engine:
         self._recovered = True
 
     def _adopt(self, survey: Survey) -> tuple[Notice, ...]:
-        """Take over what was saved in worktrees, before the store is read: the same pass projects it."""
+        """Take over what was saved elsewhere, before the store is read: the same pass projects it."""
+        native = self._native.adopt(survey, self._now())
         if self.project is None:
-            return ()
+            return native
         return (
+            *native,
             *adopt_from_worktrees(self.project, self.store, survey),
             *bring_home(self.project, self.store, survey.checkout),
         )
@@ -319,23 +324,18 @@ class Engine:
             self._excluder.keep(survey, snapshot, full=full)
             indexable = self._indexable(snapshot, self._derived.index)
             due = self._derived.write_index(indexable, snapshot.problems, now=self._now())
+            outcome.left_out.update(self._prepare_hooks(survey, snapshot))
             if full:
                 self._told = self._look_around(survey, snapshot)
                 self._write_json(snapshot)
             elif snapshot.digest != self._indexed:
                 quiet = self._wall() + self._settings.index_delay_s
-            outcome.left_out.update(self._prepare_hooks(survey, snapshot))
                 due = quiet if due is None else min(due, quiet)
         except AgentBridgeError as error:
             self._failed = True
             return due, (*self._told, Notice("warning", error.code, error.sentence()))
         return due, self._told
 
-    def _look_around(self, survey: Survey, snapshot: Snapshot) -> tuple[Notice, ...]:
-        notices = housekeeping.check_keys(self.ledger) + housekeeping.check_links(self.ledger, self.store)
-        if self.project is not None:
-            tracked = self._excluder.tracked
-            notices += housekeeping.tell_git(self.project, survey, snapshot, tracked, self._wall())
     def _prepare_hooks(self, survey: Survey, snapshot: Snapshot) -> dict[str, tuple[str, ...]]:
         """Have ready what hooks tell; what they have no room for."""
         if self.project is None:
@@ -344,23 +344,28 @@ class Engine:
         wanted = Wanted(snapshot.documents, _distinct(_readable(snapshot)), survey.heard)
         return hook_context.keep(self.state, survey.hooked, wanted, self._settings.block_budget)
 
+    def _look_around(self, survey: Survey, snapshot: Snapshot) -> tuple[Notice, ...]:
+        notices = housekeeping.check_keys(self.ledger) + housekeeping.check_links(self.ledger, self.store)
+        if self.project is not None:
+            tracked = self._excluder.tracked
+            notices += housekeeping.tell_git(self.project, survey, snapshot, tracked, self._wall())
+            notices += hook_settings.keep(self.project, self.ledger, survey.hooked, self._hooked_now)
             replaced = housekeeping.keep_copies(self.project, tracked, self._now(), self._step)
             self._lost = tuple(dict.fromkeys((*self._lost, *replaced)))
         kept = sorted(self.ledger.kept.glob("*.kept"))
         if kept:
             text = f"{len(kept)} save(s) that were caught in a write lie in {self.ledger.kept}."
-            notices += hook_settings.keep(self.project, self.ledger, survey.hooked, self._hooked_now)
             notices.append(Notice("warning", "kept-saves", text, kept[0]))
         return (*notices, *self._lost, *self._derived.lost)
+
+    def _hooked_now(self) -> Sequence[Hooked]:
+        return self._looked(fresh=True).hooked
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._wall(), UTC)
 
     def _indexable(self, snapshot: Snapshot, place: Path) -> tuple[Fact, ...]:
         """The facts for a derived file: private ones only where Git doesn't track that file."""
-    def _hooked_now(self) -> Sequence[Hooked]:
-        return self._looked(fresh=True).hooked
-
         return snapshot.shared if self._excluder.tracks(place) else _readable(snapshot)
 
     def _write_json(self, snapshot: Snapshot) -> None:

@@ -9,17 +9,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from agent_bridge import files, paths
-from agent_bridge.errors import DuplicateError, UsageError
-from agent_bridge.harnesses.base import NativeItem
-from agent_bridge.memory.fact import FactProblem
-from agent_bridge.memory.similarity import text_hash
+from agent_bridge.harnesses.base import Harness, NativeItem
+from agent_bridge.memory.similarity import THRESHOLD, text_hash
 from agent_bridge.memory.store import Store
-from agent_bridge.projection import review
+from agent_bridge.projection.reverse import take_in
+from agent_bridge.projection.sorting import Outcome
+
+_COUNTED = {
+    Outcome.NEW: "added",
+    Outcome.SKIPPED: "duplicate",
+    Outcome.CONFLICT: "review",
+    Outcome.REFUSED: "refused",
+}
+_LOCK_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +37,13 @@ class Sorted:
     project: tuple[NativeItem, ...]
     user: tuple[NativeItem, ...]
     elsewhere: tuple[NativeItem, ...]
+
+
+def gather(harnesses: Iterable[Harness], env: Mapping[str, str]) -> list[NativeItem]:
+    """What these harnesses have written by themselves, each item with its harness's name. Reads only."""
+    return [
+        replace(item, harness=harness.name) for harness in harnesses for item in harness.native_memory(env)
+    ]
 
 
 def sort_items(items: Iterable[NativeItem], roots: Sequence[Path]) -> Sorted:
@@ -55,28 +70,19 @@ def pending_items(items: Iterable[NativeItem]) -> list[NativeItem]:
     return list(found.values())
 
 
-def import_items(store: Store, items: Iterable[NativeItem], *, source: str, now: datetime) -> dict[str, int]:
-    """Add items to a store; counts by `added`, `duplicate`, `review` (similar to a fact there), `refused`."""
-    counts = dict.fromkeys(("added", "duplicate", "review", "refused"), 0)
-    done: set[str] = set()
-    for item in items:
-        similar = store.similar(item.text)
-        if similar and similar[0].fact.text_hash != text_hash(item.text):
-            review.keep_candidate(
-                store.state,
-                item.text,
-                origin=str(item.source_file),
-                why=f"it resembles {similar[0].fact.id}: {similar[0].why}",
-                now=now,
-                similar=similar[0].fact.id,
-                score=similar[0].score,
-            )
-            counts["review"] += 1
-        else:
-            counts[_add(store, item, source, now)] += 1
-        done.add(_key(item))
-    if done:
-        _remember(done)
+def import_items(
+    store: Store, items: Iterable[NativeItem], *, now: datetime, threshold: float = THRESHOLD
+) -> dict[str, int]:
+    """Add items to a store; counts by `added`, `duplicate`, `review` (like a fact there), `refused`.
+
+    What was rejected or merged before counts as a duplicate. The caller holds the lock of the store's owner.
+    """
+    listed = list(items)
+    counts = dict.fromkeys(_COUNTED.values(), 0)
+    for finding in take_in(store, listed, now=now, threshold=threshold):
+        counts[_COUNTED[finding.outcome]] += 1
+    if listed:
+        _remember({_key(item) for item in listed})
     return counts
 
 
@@ -102,16 +108,6 @@ def held_directory() -> Path:
     return paths.state_dir() / "held"
 
 
-def _add(store: Store, item: NativeItem, source: str, now: datetime) -> str:
-    try:
-        store.add(item.text, source=source, title=item.title or None, now=now)
-    except DuplicateError:
-        return "duplicate"
-    except (FactProblem, UsageError):
-        return "refused"
-    return "added"
-
-
 def _key(item: NativeItem) -> str:
     return text_hash(f"{item.directory or ''}\n{item.text}")[:32]
 
@@ -131,7 +127,9 @@ def _imported() -> set[str]:
 
 
 def _remember(keys: set[str]) -> None:
-    files.write_own(_imported_file(), json.dumps(sorted(_imported() | keys)).encode())
+    lock = _imported_file().with_suffix(".lock")  # engines of several projects write it
+    with files.locked(lock, timeout=_LOCK_TIMEOUT_S, purpose="remember what was imported"):
+        files.write_own(_imported_file(), json.dumps(sorted(_imported() | keys)).encode())
 
 
 def _held() -> list[NativeItem]:
@@ -147,17 +145,19 @@ def _held() -> list[NativeItem]:
     return found
 
 
-def _as_json(item: NativeItem) -> Mapping[str, str | None]:
+def _as_json(item: NativeItem) -> Mapping[str, str | bool | None]:
     return {
         "text": item.text,
         "title": item.title,
         "directory": None if item.directory is None else str(item.directory),
         "source_file": str(item.source_file),
         "created_at": item.created_at,
+        "harness": item.harness,
+        "private": item.private,
     }
 
 
-def _from_json(item: Mapping[str, str]) -> NativeItem:
+def _from_json(item: Mapping[str, Any]) -> NativeItem:
     directory = item["directory"]
     return NativeItem(
         text=item["text"],
@@ -165,6 +165,8 @@ def _from_json(item: Mapping[str, str]) -> NativeItem:
         directory=Path(directory) if directory else None,
         source_file=Path(item["source_file"]),
         created_at=item.get("created_at", ""),
+        harness=item.get("harness") or "codex",  # held by a version that knew no other
+        private=item.get("private", False) is not False,
     )
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.corpus.rephrased import DISTINCT, FACT, REPHRASED
+
+from corpus.rephrased import DISTINCT, FACT, REPHRASED
 
 from .conftest import Program
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.corpus.rephrased import DISTINCT, FACT, REPHRASED
 
 from agent_bridge.memory import similarity
 from agent_bridge.memory.likeness import CONTAINED, KnownTexts, compare, containment, telling_words
+from corpus.rephrased import DISTINCT, FACT, REPHRASED
 
 
 def test_fifty_rephrasings_are_alike_each_to_an_earlier_one() -> None:
