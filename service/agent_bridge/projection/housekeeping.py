@@ -19,6 +19,7 @@ from agent_bridge.projection import apply, excludes, gitlaw, review
 from agent_bridge.projection.adopt import finish_link
 from agent_bridge.projection.keepsakes import Overwritten, look_after, place_of
 from agent_bridge.projection.ledger import Entry, Kind, Ledger, digest
+from agent_bridge.projection.legacy_signs import derived_tracked
 from agent_bridge.projection.survey import Survey
 from agent_bridge.projects import STORE_NAME, Project, load_projects
 
@@ -211,10 +212,7 @@ def _exposed(checkout: git.Checkout, store: Path, private: set[Path]) -> list[No
             text = f"{found.path} is private, but a .gitignore lets `git add` take it. Remove that rule."
             notices.append(Notice("warning", "private-addable", text, found.path))
         elif found.path not in private:
-            text = (
-                f"{found.path} is derived, yet Git tracks it: `git rm --cached` it. Private facts stay out."
-            )
-            notices.append(Notice("warning", "derived-tracked", text, found.path))
+            notices.append(derived_tracked(found.path))
     return notices
 
 

@@ -25,6 +25,8 @@ from agent_bridge.projection import apply, excludes, hook_settings, merge_driver
 from agent_bridge.projection.adopt import INDEX, read_tree
 from agent_bridge.projection.hooked import user_edits
 from agent_bridge.projection.ledger import Ledger
+from agent_bridge.projection.legacy import Found, look
+from agent_bridge.projection.legacy_signs import tell_tracked
 from agent_bridge.projection.plan import Evidence, Wanted, decide
 from agent_bridge.projection.retire import former_carriers
 from agent_bridge.projection.survey import Survey, survey_project, survey_user
@@ -81,7 +83,9 @@ def preview_project(project: Project, settings: Settings) -> Preview:
     if not project.store.is_dir():
         steps.append(Step("store", project.store, "is made; each markdown file in it is a fact"))
     steps += adopting
-    steps += _block_steps(survey, snapshot, coming, ledger)
+    left_over = look(project, survey, snapshot)
+    steps += _legacy_steps(left_over)
+    steps += _block_steps(survey, snapshot, coming, ledger, left_over)
     steps += _retired_steps(survey, ledger)
     native_off = dict.fromkeys((*survey.native_off, *user.native_off))
     steps += _key_steps((*survey.keys, *native_off, *user_edits(project, survey.hooked)))
@@ -97,7 +101,16 @@ def preview_project(project: Project, settings: Settings) -> Preview:
     return Preview(
         project=project,
         steps=tuple(steps),
-        notices=tuple(dict.fromkeys((*survey.notices, *user.notices))),
+        notices=tuple(
+            dict.fromkeys(
+                (
+                    *survey.notices,
+                    *user.notices,
+                    *left_over.notices,
+                    *tell_tracked(project, survey.checkout),
+                )
+            )
+        ),
         becomes_shared=()
         if project.mode == "local"
         else tuple(
@@ -180,7 +193,22 @@ def _as_fact(text: str, title: str) -> list[Fact]:
         return []
 
 
-def _block_steps(survey: Survey, snapshot: Snapshot, coming: Iterable[Fact], ledger: Ledger) -> list[Step]:
+def _legacy_steps(found: Found) -> list[Step]:
+    """What memory-bridge left and what becomes of it; our own blocks are steps of their own."""
+    return [
+        Step(
+            "legacy",
+            change.image.path,
+            change.text,
+            unified_diff(change.image.path, change.image.data, change.rest),
+        )
+        for change in found.changes
+    ]
+
+
+def _block_steps(
+    survey: Survey, snapshot: Snapshot, coming: Iterable[Fact], ledger: Ledger, left_over: Found
+) -> list[Step]:
     shared = (*snapshot.shared, *(fact for fact in coming if not fact.private and not fact.secrets))
     wanted = Wanted(snapshot.documents, shared, survey.heard)
     steps = []
@@ -191,13 +219,15 @@ def _block_steps(survey: Survey, snapshot: Snapshot, coming: Iterable[Fact], led
         evidence = Evidence(
             recorded=entry is not None, created=bool(entry and entry.created), separator=separator
         )
-        decision = decide(target, image.data if image.existed else None, wanted, evidence)
+        change = left_over.change_of(image.real)
+        data, before = (image.data, image.data) if change is None else (change.after or b"", change.rest)
+        decision = decide(target, data if image.existed else None, wanted, evidence)
         readers = reader_titles(target.readers)
         if decision.refused is not None:
             steps.append(Step("refused", target.path, decision.refused.text))
         elif decision.after != (image.data if image.existed else None):
             made = "" if image.existed else " (a new file" + (", kept out of Git)" if target.local else ")")
-            diff = unified_diff(target.path, image.data, decision.after or b"")
+            diff = unified_diff(target.path, before, decision.after or b"")
             steps.append(Step("block", target.path, f"gets the block for {readers}{made}", diff))
         elif wanted.empty:
             steps.append(Step("block", target.path, f"will get the block for {readers} with the first fact"))

@@ -21,6 +21,7 @@ from agent_bridge.projection import (
     hook_context,
     hook_settings,
     housekeeping,
+    legacy,
     merge_driver,
     native_import,
     removed_worktrees,
@@ -148,6 +149,7 @@ def init(project: Project, settings: Settings, *, keep_private: bool = False) ->
         adopt.close_adoption(engine.ledger, engine.store, before)
         set_keys(engine.ledger, survey.keys)
         keep_merge_driver(engine.ledger, survey)
+        left += legacy.replace_all(project, legacy.look(project, survey, engine.store.scan()))
     report = engine.reconcile()
     set_user_keys(settings, project, survey)
     global_engine(settings).reconcile()
@@ -181,6 +183,7 @@ def eject(project: Project, settings: Settings, *, purge: bool = False) -> Eject
             return done  # all or nothing: the service would write the other half back
         _guard_private(project, engine)
         done.undone += undo_all(engine.ledger, engine.store)
+        done.undone += legacy.restore_all(project)
         hook_context.remove(engine.state)
         hook_settings.withdraw_users(user.ledger, project)
         if last and not done.refused:

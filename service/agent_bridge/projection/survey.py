@@ -18,6 +18,7 @@ from agent_bridge.harnesses.base import Adoption, Carrier, Harness, KeyEdit, Lin
 from agent_bridge.harnesses.in_use import active
 from agent_bridge.harnesses.observe import observe_site, observe_user
 from agent_bridge.projection.hooked import Hooked, hooked, own_edits
+from agent_bridge.projection.legacy_signs import tell_signs
 from agent_bridge.projection.plan import item_texts
 from agent_bridge.projection.targets import Layout, lay_out, served
 from agent_bridge.projects import ENVIRONMENT_NAMES, Project, load_projects
@@ -79,7 +80,10 @@ def survey_project(project: Project, settings: Settings) -> Survey:
         native_off=tuple(edit for harness in used for edit in harness.disable_native_memory(main)),
         links=tuple(link for harness in used for link in harness.links(main)),
         adoptions=tuple(adoption for harness in used for adoption in harness.adoptions(main)),
-        notices=_without_git(project, checkout) + _notices(sites, harnesses) + layout.notices,
+        notices=_without_git(project, checkout)
+        + _notices(sites, harnesses)
+        + layout.notices
+        + tell_signs(project),
         heard=_heard(main, harnesses, settings),
         unserved=tuple(harness.title for harness in used if harness.name not in reached),
         hooked=by_hook,
