@@ -74,8 +74,8 @@ def key_edits(site: Site) -> tuple[KeyEdit, ...]:
     """The instructions that OpenCode needs here: what our AGENTS.md hides from it, and our own file."""
     if site.project is None or opencode_config.project_switched_off(site):
         return ()
-    hidden, listed = hidden_names(site), opencode_config.entries(site)
-    wanted = (*hidden, *_carriers_hidden_below(site))
+    wanted = (*hidden_names(site), *_carriers_hidden_below(site))
+    listed = {entry for layer in opencode_config.user_layers(site) for entry in layer.entries}
     found = [
         _instruction(site, name, "without it an AGENTS.md would hide that file from OpenCode")
         for name in ENTRIES[:2]

@@ -17,7 +17,12 @@ LARGE = 200_000
 """Bytes. An instruction file isn't cut, and a system prompt over the model's limit ends in a loop of
 compactions (1.18.33); this is half of a context of 100,000 tokens."""
 
-_MAY_HAVE_A_BLOCK = (*opencode_files.NAMES, *claude_carriers.OWN_FILES[1:], claude_carriers.RULES)
+_MAY_HAVE_A_BLOCK = (
+    *opencode_files.NAMES,
+    agents_md.OVERRIDE,
+    *claude_carriers.OWN_FILES[1:],
+    claude_carriers.RULES,
+)
 
 
 def notices(site: Site) -> tuple[Notice, ...]:
