@@ -23,14 +23,18 @@ from agent_bridge.errors import AgentBridgeError, UsageError
 _PROGRAMS = ("agent-bridge", "oab", "memory-bridge")
 _INTERRUPTED = 130
 _TOPICS = {
-    "project_verbs": ("init", "plan", "eject", "review"),
+    "project_verbs": ("init", "plan", "eject"),
     "sync_verbs": ("sync",),
-    "write_verbs": ("add", "edit", "rm", "forget"),
+    "review_verbs": ("review",),
+    "write_verbs": ("add", "edit"),
+    "forget_verbs": ("rm", "forget"),
     "read_verbs": ("search", "list", "show"),
     "sharing_verbs": ("share", "unshare"),
     "explain_verbs": ("explain",),
+    "harness_verbs": ("harnesses",),
     "import_verbs": ("import",),
     "status_verb": ("status",),
+    "opencode_verbs": ("opencode",),
     "service_verbs": ("service", "up", "down", "logs"),
 }
 """The topic modules with their commands, in the order of the help."""
@@ -65,6 +69,11 @@ class Verbs:
 
         return register
 
+    def bare(self, function: Verb) -> Verb:
+        """Register the function as what the group does by itself; it sees in its context what follows."""
+        self.app.callback(invoke_without_command=True)(_with_json(self.name, function))
+        return function
+
     def add(self, group: Verbs, *, panel: str | None = None) -> None:
         """Make `group` available below its name."""
         self.app.add_typer(group.app, rich_help_panel=panel)
@@ -97,9 +106,11 @@ def run(words: Sequence[str]) -> int:
 
 
 def _json_behind(words: Sequence[str]) -> list[str]:
-    """The words with a `--json` that stands before the command behind it, where each command takes it."""
+    """The words with a `--json` that stands before the command, or right behind it, at the end."""
     leading = list(itertools.takewhile(lambda word: word.startswith("-"), words))
     rest = list(words[len(leading) :])
+    if rest[1:2] == ["--json"]:  # behind the name of a group it would be the group's alone
+        leading.append(rest.pop(1))
     if not rest or "--json" not in leading:
         return list(words)
     end = rest.index("--") if "--" in rest else len(rest)

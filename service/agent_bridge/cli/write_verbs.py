@@ -1,23 +1,20 @@
-"""`add`, `edit`, `rm`, `share` and `unshare`: they change one fact."""
+"""`add` and `edit`: they write one fact."""
 
 from __future__ import annotations
 
 import re
 import sys
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from agent_bridge import files
 from agent_bridge.cli.app import Verbs
 from agent_bridge.cli.carry import carry_unless_served
 from agent_bridge.cli.completion import complete_fact
-from agent_bridge.cli.consent import YesOption, consent
 from agent_bridge.cli.editor import edited
 from agent_bridge.cli.facts_shown import fact_json, private_ids
-from agent_bridge.cli.result import Json, Message, Result, info, warning
+from agent_bridge.cli.result import Json, Message, Result, warning
 from agent_bridge.cli.where import Place, ProjectOption, ScopeOption, holding, writable
 from agent_bridge.errors import UsageError
 from agent_bridge.memory.fact import Fact
@@ -36,8 +33,6 @@ def register(verbs: Verbs) -> None:
     """Add the commands of this module."""
     verbs.verb("add", panel=_PANEL)(add)
     verbs.verb("edit", panel=_PANEL)(edit)
-    verbs.verb("rm", panel=_PANEL)(remove)
-    verbs.verb("forget", hidden=True)(remove)
 
 
 def add(
@@ -121,31 +116,6 @@ def edit(
     )
 
 
-def remove(
-    fact: FactArgument,
-    *,
-    yes: YesOption = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
-    scope: ScopeOption = None,
-    project: ProjectOption = None,
-) -> Result:
-    """Forget a fact. A copy of its file is kept in the state directory."""
-    place, found = holding(fact, scope, project)
-    data: dict[str, Json] = {"fact": written_json(place, found), "removed": False}
-    if dry_run:
-        return Result("rm", data=data, view=(f"Would remove {found.id}: {found.title}",))
-    consent(f"Forget {found.id} ({found.title})?", yes=yes)
-    kept = None if found.secrets else keep_copy(place, found)
-    place.store.remove(found.path)
-    told = "It held a secret, so no copy was kept." if kept is None else f"Its file is kept as {kept}"
-    return Result(
-        "rm",
-        data={**data, "removed": True, "kept": None if kept is None else str(kept)},
-        view=(f"Removed {found.id}",),
-        messages=(info(told), *carry_unless_served(place)),
-    )
-
-
 def _check_origin(source: str, session: str) -> None:
     """What a program says of itself stands in the fact's frontmatter: plain names only. Raises UsageError."""
     for option, value in (("--source", source or "?"), ("--session", session)):
@@ -175,14 +145,6 @@ def written_json(place: Place, fact: Fact) -> dict[str, Json]:
         **fact_json(place, fact, private_ids(place.store.scan())),
         "file": str(place.directory / fact.path),
     }
-
-
-def keep_copy(place: Place, fact: Fact) -> Path:
-    """Keep the bytes of a fact's file in the state directory, readable by its owner only."""
-    name = f"{fact.digest[:8]}-{fact.path.replace('/', '-')}"
-    kept = place.store.state / "removed" / name
-    files.write_own(kept, (place.directory / fact.path).read_bytes())
-    return kept
 
 
 def _about_secrets(fact: Fact) -> tuple[Message, ...]:
