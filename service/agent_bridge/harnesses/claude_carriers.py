@@ -8,7 +8,7 @@ import of AGENTS.md holds for sessions started in the root only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from agent_bridge import paths
@@ -93,7 +93,9 @@ def choose_global(site: Site) -> Choice:
         return Choice(None)
     own = site.file(paths.claude_home(site.env) / MAIN)
     theirs = site.file(paths.codex_home(site.env) / agents_md.NAME)
-    if theirs.readable and any(_same(file, theirs) for file in _loaded(site, [own])[1:]):
+    # The user's own file may import from anywhere, whichever project it is looked at from.
+    loaded = _loaded(replace(site, project=None), [own])[1:]
+    if theirs.readable and any(_same(file, theirs) for file in loaded):
         return Choice(_carrier(theirs, Scope.GLOBAL, f"{own.path} imports it"))
     return Choice(_carrier(own, Scope.GLOBAL, "Claude Code reads it in every project"))
 

@@ -149,7 +149,12 @@ def _hides(site: Site, file: InstructionFile) -> bool:
 
 
 def _others_with_a_block(site: Site) -> list[InstructionFile]:
-    """Where AGENTS.md can't be used: files with another harness's block that OpenCode reads all the same."""
+    """Where AGENTS.md can't be used: files with another harness's block that OpenCode reads all the same.
+
+    None where hooks bring the others the facts: they would get those twice.
+    """
+    if site.project is None or site.project.delivery == "hooks":
+        return []
     codex = next((name for name in agents_md.root_names(site) if site.file(name).readable), "")
     found = []
     for name in NAMES[1:]:
