@@ -101,17 +101,30 @@ def remove_plugin(*, for_all: GlobalOption = False, project: ProjectOption = Non
     """Take the plugin out again, with what was put beside it."""
     from agent_bridge.config import load_settings
     from agent_bridge.projection import opencode_plugin
+    from agent_bridge.projection.engine import Engine
+    from agent_bridge.projection.housekeeping import Excluder
     from agent_bridge.projection.ledger import Ledger
 
     _check(for_all=for_all, project=project)
     settings = load_settings()
-    if for_all:
-        ledger, directory, lock = Ledger(paths.user_state()), _user_directory(), paths.user_state() / "lock"
-    else:
-        listed, checkout = _here(project)
-        ledger, directory, lock = Ledger(listed.state), checkout / _FOLDER, listed.lock
-    with files.locked(lock, timeout=settings.lock_timeout_s, purpose=_PURPOSE):
-        undone = opencode_plugin.remove(ledger, directory)
+    user, directory = Ledger(paths.user_state()), _user_directory()
+    if not for_all:
+        _, checkout = _here(project)
+        directory = checkout / _FOLDER
+    engines = [Engine(one, settings) for one in projects.load_projects()]
+    with ExitStack() as held:
+        for lock in (paths.user_state() / "lock", *(engine.lock for engine in engines)):
+            held.enter_context(files.locked(lock, timeout=settings.lock_timeout_s, purpose=_PURPOSE))
+        ledgers = [user, *(engine.ledger for engine in engines)]
+        undone = [one for ledger in ledgers for one in opencode_plugin.remove_plugin(ledger, directory)]
+        if not any(opencode_plugin.plugins(ledger) for ledger in ledgers):
+            undone += [one for ledger in ledgers for one in opencode_plugin.remove_seeds(ledger)]
+        elif not opencode_plugin.plugins(user):
+            for engine in engines:
+                undone += opencode_plugin.remove_seeds(engine.ledger)
+        for engine in engines:
+            if any(Path(one.path).is_relative_to(engine.store.root.parent) for one in undone):
+                Excluder(engine.project, engine.ledger).keep(engine.survey(), engine.store.scan())
     refused = any(one.outcome == "refused" for one in undone)
     rows: list[Json] = [{"path": one.path, "outcome": one.outcome, "note": one.note} for one in undone]
     lines = [f"{one.outcome}: {one.path}" + (f" ({one.note})" if one.note else "") for one in undone]
@@ -127,9 +140,7 @@ def plugin_status(*, project: ProjectOption = None) -> Result:
     """Say where the plugin is installed, and whether it is up to date."""
     from agent_bridge.projection import opencode_plugin
     from agent_bridge.projection.ledger import Ledger
-    from agent_bridge.projection.merge_driver import own_program
 
-    program = own_program()
     places: list[tuple[str, Ledger, Path]] = [("global", Ledger(paths.user_state()), _user_directory())]
     start = start_directory(project)
     listed = projects.find_project(start)
@@ -138,7 +149,7 @@ def plugin_status(*, project: ProjectOption = None) -> Result:
     rows: list[Json] = []
     lines = []
     for scope, ledger, directory in places:
-        state = opencode_plugin.state(ledger, directory, program)
+        state = opencode_plugin.state(ledger, directory)
         rows.append({"scope": scope, "path": str(directory / opencode_plugin.PLUGIN), "state": state})
         lines.append(f"{scope}: {_STATES[state]} ({directory / opencode_plugin.PLUGIN})")
     return Result("opencode status", data={"version": __version__, "plugins": rows}, view=("\n".join(lines),))

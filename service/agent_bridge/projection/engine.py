@@ -22,7 +22,7 @@ from agent_bridge.harnesses.base import Notice
 from agent_bridge.memory.fact import Fact
 from agent_bridge.memory.snapshot import Problem, Snapshot
 from agent_bridge.memory.store import Store
-from agent_bridge.projection import hook_context, hook_settings, housekeeping, review
+from agent_bridge.projection import hook_context, hook_settings, housekeeping, opencode_plugin, review
 from agent_bridge.projection.derived import DerivedFiles
 from agent_bridge.projection.hooked import Hooked
 from agent_bridge.projection.ledger import Ledger
@@ -346,6 +346,7 @@ class Engine:
 
     def _look_around(self, survey: Survey, snapshot: Snapshot) -> tuple[Notice, ...]:
         notices = housekeeping.check_keys(self.ledger) + housekeeping.check_links(self.ledger, self.store)
+        notices += opencode_plugin.keep_current(self.ledger)
         if self.project is not None:
             tracked = self._excluder.tracked
             notices += housekeeping.tell_git(self.project, survey, snapshot, tracked, self._wall())

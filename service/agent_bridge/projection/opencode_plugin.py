@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
@@ -19,8 +20,10 @@ from typing import Literal
 from agent_bridge import __version__, files
 from agent_bridge.errors import AgentBridgeError, RefusedError
 from agent_bridge.files import FileImage
+from agent_bridge.harnesses.base import Notice
 from agent_bridge.projection import apply, undo
 from agent_bridge.projection.ledger import Kind, Ledger
+from agent_bridge.projection.merge_driver import own_program
 
 PLUGIN = Path("plugins", "agent-bridge.js")
 LOCK = "package-lock.json"
@@ -31,6 +34,7 @@ _THEIRS = ("package.json", LOCK, MODULES, "bun.lock", "bun.lockb")
 """Any of these means that somebody, or OpenCode, manages packages here."""
 _PROGRAM_LINE = 'const PROGRAM = "agent-bridge"'
 _VERSION_LINE = 'const VERSION = "0"'
+_PROGRAM = re.compile(r'^const PROGRAM = (".*?")(?: //.*)?$', re.MULTILINE)
 
 State = Literal["absent", "current", "outdated", "changed", "foreign"]
 
@@ -104,16 +108,42 @@ def seed(
     return _waits(directory)
 
 
-def remove(ledger: Ledger, directory: Path) -> list[undo.Undone]:
-    """Take out of a configuration directory what was put there, the newest first."""
-    return [
-        undo.undo(ledger, entry)
-        for entry in reversed(ledger.entries())
-        if entry.kind is Kind.FILE and Path(entry.path) in (directory / PLUGIN, directory / LOCK)
-    ]
+def plugins(ledger: Ledger) -> tuple[Path, ...]:
+    """The configuration directories in which an owner has the plugin."""
+    return tuple(path.parents[1] for path in _ours(ledger) if _is_plugin(path))
 
 
-def state(ledger: Ledger, directory: Path, program: Path | None) -> State:
+def remove_plugin(ledger: Ledger, directory: Path) -> list[undo.Undone]:
+    """Take the plugin out of a configuration directory."""
+    return [_undone(ledger, path) for path in _ours(ledger) if path == directory / PLUGIN]
+
+
+def remove_seeds(ledger: Ledger) -> list[undo.Undone]:
+    """Take out what kept OpenCode's start from waiting, wherever this owner has no plugin."""
+    there = plugins(ledger)
+    return [_undone(ledger, path) for path in _ours(ledger) if path.name == LOCK and path.parent not in there]
+
+
+def keep_current(ledger: Ledger) -> list[Notice]:
+    """Bring installed plugins to this version; one that is gone or that somebody has changed stays so."""
+    notices = []
+    program = own_program()
+    for path in _ours(ledger):
+        if not _is_plugin(path) or program is None:
+            continue
+        try:
+            image = _look(path.parents[1], PLUGIN, None)
+            if image.existed and apply.is_our_file(ledger.get(path), image.data) and not _fits(image.data):
+                apply.record_file(ledger, image, rendered(program))
+                apply.write_file(ledger, image, rendered(program))
+                text = f"{path} was brought to version {__version__}; OpenCode takes it at its next start."
+                notices.append(Notice("info", "plugin-updated", text, path))
+        except AgentBridgeError as error:
+            notices.append(Notice("warning", error.code, error.sentence(), path))
+    return notices
+
+
+def state(ledger: Ledger, directory: Path) -> State:
     """How the plugin is in a configuration directory."""
     try:
         image = _look(directory, PLUGIN, None)
@@ -124,9 +154,36 @@ def state(ledger: Ledger, directory: Path, program: Path | None) -> State:
     entry = ledger.get(image.path)
     if entry is None:
         return "foreign"
-    if image.data == rendered(program):
-        return "current"
-    return "outdated" if apply.is_our_file(entry, image.data) else "changed"
+    if not apply.is_our_file(entry, image.data):
+        return "changed"
+    return "current" if _fits(image.data) else "outdated"
+
+
+def _ours(ledger: Ledger) -> list[Path]:
+    """What this owner has put into configuration directories, the newest first."""
+    return [Path(entry.path) for entry in reversed(ledger.entries()) if entry.kind is Kind.FILE]
+
+
+def _is_plugin(path: Path) -> bool:
+    return path.parts[-2:] == PLUGIN.parts
+
+
+def _undone(ledger: Ledger, path: Path) -> undo.Undone:
+    entry = ledger.get(path)
+    return undo.Undone(str(path), "untouched") if entry is None else undo.undo(ledger, entry)
+
+
+def _fits(data: bytes) -> bool:
+    """Whether an installed plugin is of this version, and names a program that is there."""
+    found = _PROGRAM.search(data.decode("utf-8", "replace"))
+    if found is None:
+        return False
+    try:
+        program = Path(json.loads(found[1]))
+    except ValueError:
+        return False
+    named = program if program.is_absolute() else None
+    return data == rendered(named) and (named is None or named.is_file())
 
 
 def _look(directory: Path, name: Path | str, within: Path | None) -> FileImage:
