@@ -234,7 +234,11 @@ def _created_here(ledger: Ledger, survey: Survey) -> list[Path]:
     """Files of ours in the checkouts, relative, that aren't to become part of the repository through us."""
     local = {str(target.path) for target in survey.layout.targets if target.local and not target.tracked}
     roots = [site.checkout for site in survey.sites]
-    made = [Path(entry.path) for entry in ledger.entries() if entry.created and entry.path in local]
+    made = [
+        Path(entry.path)
+        for entry in ledger.entries()
+        if entry.kind is Kind.FILE or (entry.created and entry.path in local)
+    ]
     return sorted({path.relative_to(root) for path in made for root in roots if path.is_relative_to(root)})
 
 
