@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agent_bridge import files, git
-from agent_bridge.errors import AgentBridgeError, ConflictError
+from agent_bridge.errors import AgentBridgeError
 from agent_bridge.files import FileImage
 from agent_bridge.harnesses import managed_block
 from agent_bridge.harnesses.base import Notice
@@ -25,6 +25,7 @@ from agent_bridge.memory.snapshot import Snapshot
 from agent_bridge.projection import review
 from agent_bridge.projection.importing.memory_bridge import INDEX, MAX_INDEX, Row, read_rows
 from agent_bridge.projection.ledger import Entry, Kind, Ledger
+from agent_bridge.projection.legacy_signs import GENERATED, ledger_of
 from agent_bridge.projection.legacy_text import (
     Known,
     find_section,
@@ -38,7 +39,6 @@ from agent_bridge.projection.undo import Undone
 from agent_bridge.projects import Project
 
 WITH_SECTIONS = ("AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", "GEMINI.md")
-GENERATED = (".opencode/memory-bridge.md", ".gemini/memory-bridge.md")
 
 _EMPTY = managed_block.with_hash("## Project memory\n\nNothing is remembered yet.")
 
@@ -98,10 +98,8 @@ def look(project: Project, survey: Survey, snapshot: Snapshot) -> Found:
                 if not image.existed or misled or image.real in changes:
                     continue
                 change = _change(image, name, known, survey, ours.get(image.path))
-            except AgentBridgeError as error:
-                # Told where the file is to carry a block; elsewhere nothing of it is touched.
-                notices.append(Notice("info", "legacy-unread", error.sentence(), site.checkout / name))
-                continue
+            except AgentBridgeError:
+                continue  # links that lead away, broken markers: told where the file is to carry a block
             if change is None:
                 if name in WITH_SECTIONS and has_own_section(image.data, known):
                     notices.append(_own_section(image.path))
@@ -134,7 +132,8 @@ def replace_all(project: Project, found: Found, now: datetime | None = None) -> 
                 files.delete(change.image, keep_dir=ledger.kept)
             else:
                 files.replace(change.image, change.after, keep_dir=ledger.kept)
-        except ConflictError as error:
+        except AgentBridgeError as error:
+            ledger.drop(entry.path)
             left.append((str(change.image.path), error.sentence()))
     return tuple(left)
 
@@ -151,11 +150,6 @@ def restore_all(project: Project) -> list[Undone]:
             continue
         ledger.drop(entry.path)
     return undone
-
-
-def ledger_of(project: Project) -> Ledger:
-    """The ledger of these changes alone."""
-    return Ledger(project.state / "legacy")
 
 
 def _change(image: FileImage, name: str, known: Known, survey: Survey, entry: Entry | None) -> Change | None:
@@ -177,7 +171,7 @@ def _change(image: FileImage, name: str, known: Known, survey: Survey, entry: En
         )
     if section is None:
         return None
-    place = "gives way to the block" if target else f"is taken out; {_where(survey)}"
+    place = "gives way to the block" if target else f"is taken out{_where(survey)}"
     kept = f"; {len(section.kept)} lines in it that aren't memory-bridge's stay" if section.kept else ""
     told = f"the section that memory-bridge wrote (lines {section.first} to {section.last}) {place}{kept}"
     placed = section.placed if target else section.rest
@@ -204,7 +198,7 @@ def _waiting_in_words(count: int) -> str:
 
 def _where(survey: Survey) -> str:
     places = [str(target.path) for target in survey.layout.targets]
-    return f"the block stands in {', '.join(places)}" if places else "no file carries the memory"
+    return f"; the block stands in {', '.join(places)}" if places else ""
 
 
 def _target(survey: Survey, real: Path) -> Target | None:

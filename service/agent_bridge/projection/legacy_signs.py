@@ -11,16 +11,33 @@ from agent_bridge.errors import AgentBridgeError
 from agent_bridge.harnesses import config_edit
 from agent_bridge.harnesses.base import Notice
 from agent_bridge.projection.excludes import DERIVED_FILES
+from agent_bridge.projection.ledger import Ledger
 from agent_bridge.projects import STORE_NAME, Project
+
+GENERATED = (".opencode/memory-bridge.md", ".gemini/memory-bridge.md")
+"""Whole files that memory-bridge wrote."""
 
 _PLUGINS = (".opencode/plugins", ".opencode/plugin")
 _CONFIGS = ("opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc")
 _NAME = "memory-bridge"
 
 
+def ledger_of(project: Project) -> Ledger:
+    """The ledger of what memory-bridge had written and we have taken out."""
+    return Ledger(project.state / "legacy")
+
+
 def tell_signs(project: Project) -> tuple[Notice, ...]:
     """A lock that was left behind, and plugins that do what the service does now. Reads only."""
-    return (*_stale_lock(project.store), *_plugin_files(project.root), *_configured(project.root))
+    removed = {Path(entry.path) for entry in ledger_of(project).entries()}
+    gone = {
+        name for name in GENERATED if project.root / name in removed and not (project.root / name).exists()
+    }
+    return (
+        *_stale_lock(project.store),
+        *_plugin_files(project.root),
+        *_configured(project.root, gone),
+    )
 
 
 def tell_tracked(project: Project, checkout: git.Checkout | None) -> tuple[Notice, ...]:
@@ -66,21 +83,35 @@ def _plugin_files(root: Path) -> list[Notice]:
     return [_redundant(path, f"{path} is memory-bridge's plugin") for path in found]
 
 
-def _configured(root: Path) -> list[Notice]:
+def _configured(root: Path, gone: set[str]) -> list[Notice]:
     found = []
     for name in _CONFIGS:
         path = root / name
         try:
             image = files.read_image(path, within=root)
-            listed = config_edit.json_get(image.data, ("plugin",)) if image.existed else None
+            plugins = _listed(image.data, "plugin") if image.existed else []
+            instructions = _listed(image.data, "instructions") if image.existed else []
         except AgentBridgeError:
             continue  # OpenCode's own carriers tell of it
-        for entry in listed if isinstance(listed, list) else ():
+        found += [
+            _dangling(path, entry) for entry in instructions if isinstance(entry, str) and entry in gone
+        ]
+        for entry in plugins:
             spec = entry[0] if isinstance(entry, list) and entry else entry
             if isinstance(spec, str) and _NAME in spec:
                 told = f"{path} lists memory-bridge's plugin ({json.dumps(spec)})"
                 found.append(_redundant(path, told))
     return found
+
+
+def _listed(data: bytes, key: str) -> list[object]:
+    value = config_edit.json_get(data, (key,))
+    return value if isinstance(value, list) else []
+
+
+def _dangling(path: Path, name: str) -> Notice:
+    text = f"{path} still names {name}, which memory-bridge had generated. OpenCode skips it."
+    return Notice("info", "legacy-instructions", text, path)
 
 
 def _redundant(path: Path, told: str) -> Notice:

@@ -10,6 +10,7 @@ level, so its extent follows from what it must say: the documents' lines, `## Re
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -76,11 +77,13 @@ def find_section(data: bytes, known: Known) -> Section | None:
     ours: set[int] = set()
     edited: list[Edited] = []
     kept: list[str] = []
+    end = 0
     for start in _titles(texts, _block_lines(data, lines)):
-        if start in ours:
+        if start < end:
             continue
         scan = _Scan(texts, known)
         scan.run(start)
+        end = scan.end
         if scan.is_generated:
             ours |= scan.ours
             edited += scan.edited
@@ -149,16 +152,18 @@ class _Scan:
     is_generated: bool = False
     recorded: bool = False
     documents_end: int = 0
-    pages: list[list[str]] = field(default_factory=list)
+    pages: list[_Page] = field(default_factory=list)
+    end: int = 0
 
     def run(self, start: int) -> None:
         """Go through the lines from the section's heading on."""
         self.ours.add(start)
         self.documents_end = _first_below(self.texts, start, _RECORDED)
-        self.pages = [_document_lines(text) for text in self.known.documents]
+        self.pages = [_Page.of(text) for text in self.known.documents]
         fences = Fences()
         at = start + 1
         while at < len(self.texts):
+            self.end = at + 1
             text = self.texts[at]
             taken = 0 if fences.marker else self._entry(at)
             if taken:
@@ -168,8 +173,16 @@ class _Scan:
             if _OURS.match(text) or (not code and self._ends_here(at)):
                 return
             if self._is_ours(text, code=code):
+                if _named(text) == _TITLE and any(self.texts[max(self.ours) + 1 : at]):
+                    self._begin_anew(at)
                 self.ours.add(at)
             at += 1
+
+    def _begin_anew(self, at: int) -> None:
+        """The heading above was its user's own, if only text of the user's came between it and this one."""
+        if len(self.ours) == 1:
+            self.ours.clear()
+            self.documents_end = _first_below(self.texts, at, _RECORDED)
 
     def _entry(self, at: int) -> int:
         """How many lines from `at` on are an entry's; 0 where none begins there."""
@@ -210,13 +223,34 @@ class _Scan:
     def _in_document(self, text: str, *, take: bool) -> bool:
         """Whether the line is a document's next, or a telling one further on; `take`: go on from there."""
         line = _levelled(text)
+        telling = len("".join(line.split())) >= _TELLING
         for page in self.pages:
-            telling = len("".join(line.split())) >= _TELLING
-            if page[:1] == [line] or (telling and line in page):
-                if take:
-                    del page[: page.index(line) + 1]
+            at = page.next_of(line)
+            if at == page.at or (at is not None and telling):
+                page.at = at + 1 if take else page.at
                 return True
         return False
+
+
+@dataclass(slots=True)
+class _Page:
+    """A document's lines that aren't empty, by where they stand, and how far it has been met."""
+
+    places: Mapping[str, Sequence[int]]
+    at: int = 0
+
+    @classmethod
+    def of(cls, text: str) -> _Page:
+        places: dict[str, list[int]] = {}
+        for number, line in enumerate(_document_lines(text)):
+            places.setdefault(line, []).append(number)
+        return cls(places)
+
+    def next_of(self, line: str) -> int | None:
+        """Where the line stands next."""
+        found = self.places.get(line, ())
+        first = bisect_left(found, self.at)
+        return found[first] if first < len(found) else None
 
 
 def _texts(lines: Sequence[bytes]) -> list[str]:

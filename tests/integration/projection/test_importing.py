@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -216,6 +217,28 @@ def test_two_thousand_notes(store: Store, sealed_home: Path) -> None:
     notes = _notes(sealed_home / "notes", **texts)
     assert _import(store, notes, Kind.MARKDOWN).counts()["added"] == 2000
     assert len(store.scan().facts) == 2000
+
+
+@pytest.mark.parametrize("fact_id", ["../../x", "a/b", ".hidden", "x" * 400, "\u0000", "漢" * 120, "MEMORY"])
+def test_an_id_of_somebody_else_leads_nowhere(store: Store, sealed_home: Path, fact_id: str) -> None:
+    place = sealed_home / "theirs/.memory"
+    place.mkdir(parents=True)
+    row = {"id": fact_id, "summary": "The tide turns at six.", "path": "entries/gone.md", "tags": ["a", 1]}
+    (place / "index.json").write_text(json.dumps({"version": 1, "entries": [row, 5, {}]}))
+    (line,) = [one for one in _import(store, place).lines if one.outcome is Outcome.ADDED]
+    (fact,) = store.scan().facts
+    assert (fact.body, fact.id) == ("The tide turns at six.", line.fact_id)
+    assert fact.path.startswith("entries/")
+    assert store.scan().problems == ()
+    assert sorted(one.name for one in sealed_home.iterdir()) == ["state", "theirs", "work"]
+
+
+def test_where_a_text_came_from_stands_in_the_fact(store: Store) -> None:
+    _import(store, CORPUS / "basic_memory")
+    heads = [(store.root / fact.path).read_text() for fact in store.scan().facts]
+    assert (
+        sum("origin: notes/Coffee.md" in head or 'origin: "notes/Coffee.md"' in head for head in heads) == 1
+    )
 
 
 @given(

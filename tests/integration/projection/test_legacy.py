@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -281,6 +282,45 @@ def test_signs_that_a_person_has_to_look_at(old: Path, settings: Settings) -> No
     assert ("derived-tracked", old / ".memory/index.json") in told
     assert json.loads((old / "opencode.json").read_text())["plugin"] == config["plugin"]
     assert ".opencode/memory-bridge.md" in json.loads((old / "opencode.json").read_text())["instructions"]
+
+
+def test_instructions_that_name_a_removed_file_stay_and_are_told(old: Path, settings: Settings) -> None:
+    (old / ".opencode").mkdir()
+    whole = f"{rendered('#')}\n\n{COMMENT.format('opencode')}\n"
+    (old / ".opencode/memory-bridge.md").write_text(whole)
+    config = b'{"instructions": [".opencode/memory-bridge.md"]}\n'
+    (old / ".opencode/opencode.json").write_bytes(config)
+    project = _init(old, settings)
+    told = {one.code: one.path for one in Engine(project, settings).reconcile().notices}
+    assert told["legacy-instructions"] == old / ".opencode/opencode.json"
+    assert (old / ".opencode/opencode.json").read_bytes() == config
+    setup.eject(project, settings)
+    assert (old / ".opencode/memory-bridge.md").read_text() == whole
+
+
+def test_a_worktrees_own_copy_goes_too_and_comes_back(old: Path, settings: Settings) -> None:
+    git(old, "worktree", "add", "-q", "../side")
+    side = old.parent / "side"
+    before = (side / "CLAUDE.md").read_bytes()
+    project = _init(old, settings)
+    assert "Project Memory Bridge" not in (side / "CLAUDE.md").read_text()
+    setup.eject(project, settings)
+    assert (side / "CLAUDE.md").read_bytes() == before
+
+
+def test_a_generated_file_becomes_ours_where_one_is_asked_for(old: Path, settings: Settings) -> None:
+    whole = f"{rendered('#')}\n\n{COMMENT.format('opencode')}\n"
+    (old / ".opencode").mkdir()
+    (old / ".opencode/memory-bridge.md").write_text(whole)
+    git(old, "add", "-A")
+    git(old, "commit", "-qm", "generated")
+    project = replace(setup.describe(old), requested=("opencode",))
+    setup.init(project, settings)
+    now = (old / ".opencode/memory-bridge.md").read_bytes()
+    assert managed_block.is_ours(now)
+    assert now.count(b"Ports are listed in ports.md.") == 1
+    setup.eject(project, settings)
+    assert (old / ".opencode/memory-bridge.md").read_text() == whole
 
 
 def test_a_project_without_such_signs_is_told_nothing(project: Project, settings: Settings) -> None:

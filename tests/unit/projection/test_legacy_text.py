@@ -121,6 +121,17 @@ def test_a_section_of_ones_own_is_left_alone() -> None:
     assert not has_own_section(RENDERED.encode(), KNOWN)
 
 
+def test_a_section_of_ones_own_above_the_other_stays() -> None:
+    own = "## Project Memory Bridge\n\nWe use that program.\n\n"
+    assert _rest(f"{own}{RENDERED}\n\nMine.\n") == f"{own}Mine.\n"
+    both = "## Project Memory Bridge\n\n" + RENDERED.replace("## Project", "# Project")
+    assert _rest(f"{both}\n\nMine.\n") == "Mine.\n"
+
+
+def test_the_same_section_twice_goes_twice() -> None:
+    assert _rest(f"A.\n\n{RENDERED}\n\n## B\n\n{RENDERED}\n\nC.\n") == "A.\n\n## B\n\nC.\n"
+
+
 @pytest.mark.parametrize(
     "text", [f"```\n{RENDERED}\n```\n", f"Text.\n\n{BLOCK}", "", "# Project memory\n\n- [x] done\n"]
 )

@@ -16,6 +16,7 @@ from agent_bridge.errors import AgentBridgeError, RefusedError
 from agent_bridge.memory.fact import Fact, FactProblem, new_fact_bytes, set_keys
 from agent_bridge.memory.intake import Intake
 from agent_bridge.memory.likeness import Likeness
+from agent_bridge.memory.naming import safe_stem
 from agent_bridge.memory.privacy import PrivacyRecord
 from agent_bridge.memory.secrets import find_secrets, masked
 from agent_bridge.memory.similarity import text_hash
@@ -155,10 +156,11 @@ class _Run:
             private=private or is_secret,
             pinned=item.pinned,
             title=item.title or None,
+            origin="" if find_secrets(item.origin) else item.origin,
         )
         later = {"updated_at": item.updated_at} if item.updated_at > item.created_at else {}
         said = {"description": item.description} if item.description else {}
-        return self.intake.put(f"entries/{_file_name(fact_id)}", set_keys(data, said | later))
+        return self.intake.put(f"entries/{_file_name(fact_id, item.text)}", set_keys(data, said | later))
 
     def _keep(self, item: Item, alike: Likeness, key: str) -> None:
         if self.wishes.dry:
@@ -184,9 +186,10 @@ class _Run:
             self.save()
 
 
-def _file_name(fact_id: str) -> str:
-    """An id of somebody's as a file's name: no directories, nothing hidden."""
-    return fact_id.replace("/", "-").replace("\\", "-").lstrip(".")[:150] or "imported"
+def _file_name(fact_id: str, text: str) -> str:
+    """An id of somebody's as a file's name: no directories, nothing hidden, short enough with a number."""
+    plain = fact_id.replace("/", "-").replace("\\", "-").encode("utf-8", "replace")[:180]
+    return safe_stem(plain.decode("utf-8", "ignore"), text)
 
 
 def _line_of(left: Left) -> Line:

@@ -76,9 +76,7 @@ def recognise(path: Path, kind: Kind | None = None) -> Source:
 
     Raises NotFoundError where nothing is, UsageError where it isn't recognised, or is several things.
     """
-    real = Path(path).expanduser().resolve()
-    if not real.exists():
-        raise NotFoundError("There is nothing to import", path=path)
+    real = _real(path)
     if not (real.is_file() or real.is_dir()):
         raise UsageError("This is neither a directory nor a file", path=path)
     if kind is not None:
@@ -100,6 +98,15 @@ def recognise(path: Path, kind: Kind | None = None) -> Source:
     if known is None:
         raise _unrecognised(real)
     return Source(known, real)
+
+
+def _real(path: Path) -> Path:
+    try:
+        return Path(path).expanduser().resolve(strict=True)
+    except (FileNotFoundError, NotADirectoryError):
+        raise NotFoundError("There is nothing to import", path=path) from None
+    except (OSError, RuntimeError) as error:  # no rights, a loop of links, a home of nobody's
+        raise UsageError("This can't be read", path=path, detail=str(error)) from error
 
 
 def _place(real: Path, kind: Kind) -> Path:

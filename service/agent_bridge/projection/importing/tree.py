@@ -13,12 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_bridge import files
-from agent_bridge.errors import AgentBridgeError
+from agent_bridge.errors import AgentBridgeError, RefusedError
 from agent_bridge.memory.fact import MAX_BYTES, FactProblem, decode
 from agent_bridge.projection.importing.items import Left
 
 MAX_DEPTH = 24
 """Directories within one another."""
+
+MAX_ENTRIES = 200_000
+"""Names in a source; a directory with more is no memory but somebody's disk."""
 
 _UNSHOWABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _SKIPPED = frozenset({"node_modules", "__pycache__"})
@@ -57,10 +60,17 @@ def single_file(path: Path) -> Tree:
 
 
 def walk(root: Path, *, hidden: frozenset[str] = frozenset()) -> Tree:
-    """All files below `root`; of names that begin with a dot only those in `hidden` are looked at."""
+    """All files below `root`; of names that begin with a dot only those in `hidden` are looked at.
+
+    Raises RefusedError for a directory with too many files.
+    """
     names: list[str] = []
     left: list[Left] = []
-    for name, found in _entries(root, hidden):
+    for count, (name, found) in enumerate(_entries(root, hidden)):
+        if count >= MAX_ENTRIES:
+            raise RefusedError(
+                f"There are more than {MAX_ENTRIES:,} files here", path=root, remedy="Name a directory in it."
+            )
         if found is None:
             names.append(name)
         else:
