@@ -14,6 +14,7 @@ import pytest
 import readme
 from agent_bridge import paths
 from agent_bridge.config import load_settings
+from agent_bridge.harnesses.table import ROWS as TABLE
 from agent_bridge.memory.search import Search
 from agent_bridge.memory.store import Store
 from agent_bridge.projection import setup
@@ -28,8 +29,11 @@ _ELSEWHERE = {
     ".opencode/package-lock.json",
     "~/.config/opencode/plugins/agent-bridge.js",
     "~/.config/opencode/package-lock.json",
+    ".aiassistant/rules/agent-bridge.md",  # by `sync --to` alone
 }
 ROWS = readme.first_codes("touched")
+_HOMES = {f"{home}/keep": "" for row in TABLE for home in row.homes[:1]}
+_FIRST_FOR_ZED = (".rules", ".cursorrules", ".windsurfrules", ".clinerules", "AGENT.md")
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,8 @@ CASES = (
     Case("an override", {"AGENTS.md": "Tabs.\n", "AGENTS.override.md": "Spaces.\n"}),
     Case("claude-md in its directory", {"AGENTS.md": "Tabs.\n", ".claude/CLAUDE.md": "Brief.\n"}),
     Case("no rules possible", {"CLAUDE.local.md": "Brief.\n", ".claude/rules": "a file\n"}),
+    Case("Gemini CLI", {"AGENTS.md": "Tabs.\n"}, {".gemini/keep": ""}),
+    Case("Antigravity", {"AGENTS.md/keep.md": "A directory.\n"}, {".gemini/antigravity/keep": ""}),
     Case("an override of the user's", home={".codex/AGENTS.override.md": "Mine.\n"}),
     Case(
         "memories of both",
@@ -57,6 +63,14 @@ CASES = (
             ".codex/config.toml": "[features]\nmemories = true\nmemory_tool = true\n",
         },
     ),
+    Case("programs that need a file of their own", {"AGENTS.md/keep.md": "A directory.\n"}, _HOMES),
+    Case(
+        "files that are read in the place of AGENTS.md",
+        {".github/copilot-instructions.md": "A.\n", "WARP.md": "B.\n", ".junie/AGENTS.md": "C.\n"},
+        _HOMES,
+    ),
+    Case("one of which nobody knows", {".junie/guidelines.md": "Short.\n"}, {".junie/keep": ""}),
+    *(Case(f"{name} for Zed", {name: "Mine.\n"}, {".config/zed/keep": ""}) for name in _FIRST_FOR_ZED),
 )
 
 

@@ -70,7 +70,12 @@ def observe_user(env: Mapping[str, str], *, harnesses: Iterable[Harness] | None 
     used = in_use(known, env, state=paths.user_state())
     ground = Ground(project=None, checkout=paths.home(env), env=dict(env), is_git=False, used=used)
     site = _observe(ground, None, active(known, ground))
-    homes = (paths.claude_home(env), paths.codex_home(env))
+    homes = (
+        paths.claude_home(env),
+        paths.codex_home(env),
+        paths.opencode_config(env),
+        paths.gemini_home(env),
+    )
     places: dict[Path, set[Path]] = {}
     for file in site.files.values():
         if file.path.suffix == ".md" and file.path.parent in homes:
