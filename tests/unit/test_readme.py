@@ -36,7 +36,8 @@ def _commands() -> dict[str, set[str]]:
     def walk(group: object, prefix: str) -> None:
         for name, command in getattr(group, "commands", {}).items():
             title = f"{prefix} {name}".strip()
-            if not getattr(command, "commands", None) and not command.hidden:
+            is_group = bool(getattr(command, "commands", None))
+            if not command.hidden and (not is_group or command.invoke_without_command):
                 found[title] = {option for parameter in command.params for option in parameter.opts}
             walk(command, title)
 

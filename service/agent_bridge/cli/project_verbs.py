@@ -1,4 +1,4 @@
-"""`init`, `plan`, `eject` and `review`: a project is set up, and taken out again."""
+"""`init`, `plan` and `eject`: a project is set up, and taken out again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from agent_bridge import paths, projects
+from agent_bridge import projects
 from agent_bridge.cli.app import Verbs
 from agent_bridge.cli.consent import YesOption, agree, can_ask, consent
 from agent_bridge.cli.pass_shown import (
@@ -25,16 +25,13 @@ from agent_bridge.cli.where import ProjectOption, start_directory
 from agent_bridge.config import Settings, load_settings
 from agent_bridge.daemon.client import service_is_running
 from agent_bridge.errors import EXIT_DONE, EXIT_LEFT_UNDONE, AgentBridgeError, UsageError
-from agent_bridge.projection import preview, review, setup
+from agent_bridge.projection import preview, setup
 from agent_bridge.projection.engine import Report
 from agent_bridge.projection.ledger import Ledger
 from agent_bridge.projection.legacy_signs import ledger_of
 from agent_bridge.projects import Delivery, Project
 
 _PANEL = "Set-up"
-_REVIEWED = (
-    "Remember what you want to keep with `agent-bridge add`, and delete its file when you are through."
-)
 
 LocalOption = Annotated[bool, typer.Option("--local", help="Keep the whole memory out of Git.")]
 HooksOption = Annotated[
@@ -50,7 +47,6 @@ def register(verbs: Verbs) -> None:
     verbs.verb("init", panel=_PANEL)(init)
     verbs.verb("plan", panel=_PANEL)(plan)
     verbs.verb("eject", panel=_PANEL)(eject)
-    verbs.verb("review", panel=_PANEL)(review_candidates)
 
 
 def init(
@@ -164,49 +160,6 @@ def eject(
         messages=(*(info(note) for note in notes), *_what_is_left(left, refused)),
         errors=tuple(error.as_dict() for error in errors),
         exit_code=EXIT_LEFT_UNDONE if refused or errors else EXIT_DONE,
-    )
-
-
-def review_candidates(*, project: ProjectOption = None) -> Result:
-    """List texts found in agents' files that are no facts yet."""
-    start = start_directory(project)
-    known = projects.find_project(start)
-    states = [("project", known.state)] if known is not None else []
-    states.append(("global", paths.user_state()))
-    found = [
-        (scope, one, review.candidates_directory(state) / f"{one.id}.md")
-        for scope, state in states
-        for one in review.load_candidates(state)
-    ]
-    blocks = [
-        f"[{one.id}] {one.origin}, {one.found_at}: {one.why}"
-        + (f" (similar to {one.similar}, {one.score:.2f})" if one.similar else "")
-        + "\n\n"
-        + "\n".join(f"  {line}".rstrip() for line in one.text.splitlines())
-        + f"\n\n  It is kept as {file}"
-        for _, one, file in found
-    ]
-    return Result(
-        "review",
-        data={
-            "count": len(found),
-            "candidates": [
-                {
-                    "id": one.id,
-                    "scope": scope,
-                    "text": one.text,
-                    "origin": one.origin,
-                    "found_at": one.found_at,
-                    "why": one.why,
-                    "similar": one.similar or None,
-                    "score": one.score,
-                    "file": str(file),
-                }
-                for scope, one, file in found
-            ],
-        },
-        view=("\n\n".join(blocks),) if blocks else (),
-        messages=(info(_REVIEWED if found else "Nothing waits for review."),),
     )
 
 

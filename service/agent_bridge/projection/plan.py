@@ -16,6 +16,7 @@ from agent_bridge.memory.documents import Document
 from agent_bridge.memory.fact import Fact
 from agent_bridge.memory.similarity import normalise
 from agent_bridge.projection import gitlaw
+from agent_bridge.projection.block_edits import beyond
 from agent_bridge.projection.targets import Target
 
 
@@ -95,7 +96,7 @@ def _decide(target: Target, data: bytes | None, wanted: Wanted, evidence: Eviden
         body = with_hash(f"{HEADINGS[target.scope.value]}\n\n{target.text}")
         spliced = managed_block.splice(_base(target, data), body, separator=separator or None)
         kept = separator if span is not None else spliced.separator
-        theirs = tuple(text for text in candidates if text.strip() != target.text)
+        theirs = tuple(rest for text in candidates if (rest := beyond(text, target.text)).strip())
         return Decision(spliced.data, separator=kept, candidates=theirs)
     told, known = _parted(wanted.facts, _heard(target, wanted))
     eol = (managed_block.dominant_eol(before) or b"\n").decode("ascii")

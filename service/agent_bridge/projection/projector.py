@@ -12,7 +12,7 @@ from agent_bridge.errors import AgentBridgeError, ConflictError
 from agent_bridge.files import FileImage
 from agent_bridge.harnesses import managed_block
 from agent_bridge.harnesses.base import Notice
-from agent_bridge.projection import apply, gitlaw, review
+from agent_bridge.projection import apply, block_edits, gitlaw, review
 from agent_bridge.projection.ledger import Ledger
 from agent_bridge.projection.plan import Decision, Evidence, Wanted, decide
 from agent_bridge.projection.targets import Target, why_misled
@@ -99,7 +99,7 @@ class Projector:
                 self._written.pop(image.real, None)
                 outcome.notices.append(decision.refused)
                 return
-            self._keep_candidates(target, decision, outcome)
+            self._keep_candidates(target, decision, image.data, wanted, outcome)
             if checkout is not None and git.activity(checkout):
                 outcome.waiting = f"Git has begun to work in {checkout.root}"
                 return
@@ -141,17 +141,23 @@ class Projector:
         )
         return evidence, None
 
-    def _keep_candidates(self, target: Target, decision: Decision, outcome: Outcome) -> None:
+    def _keep_candidates(
+        self, target: Target, decision: Decision, data: bytes, wanted: Wanted, outcome: Outcome
+    ) -> None:
         for text in decision.candidates:
+            edit = block_edits.describe(text, data, wanted.facts)
             review.keep_candidate(
                 self._state,
                 text,
                 origin=str(target.path),
-                why="it was written inside our block",
+                why=edit.why,
                 now=datetime.now(UTC),
+                similar=edit.fact_id,
+                score=edit.score,
             )
-        if decision.candidates:
-            count = len(decision.candidates)
+        names = {review.candidate_id(text) for text in decision.candidates}
+        count = sum(review.candidate_file(self._state, name).exists() for name in names)
+        if count:  # not the rejected ones
             texts = "1 text was" if count == 1 else f"{count} texts were"
             text = f"{texts} found inside the block of {target.path}: see `agent-bridge review`."
             outcome.notices.append(Notice("info", "candidates", text, target.path))

@@ -18,7 +18,10 @@ from .conftest import Program
 FACT = "FACT"
 """Stands for the id of a fact that is there."""
 
-_GROUPS = ("service", "opencode")
+TEXT = "TEXT"
+"""Stands for the id of a text that waits for review."""
+
+_GROUPS = ("service", "opencode", "review")
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,18 @@ CASES = (
     Case(("sync", "--to", "all")),
     Case(("eject", "--yes")),
     Case(("eject",), 2, "usage"),
+    Case(("harnesses",)),
     Case(("review",)),
+    Case(("review", "show", TEXT)),
+    Case(("review", "show", "nothing"), 1, "not_found"),
+    Case(("review", "accept", TEXT)),
+    Case(("review", "merge", TEXT, FACT)),
+    Case(("review", "merge", TEXT, FACT, "--replace", "--append"), 2, "usage"),
+    Case(("review", "reject", TEXT)),
+    Case(("review", "reject", "--all", "--yes")),
+    Case(("review", "reject"), 2, "usage"),
+    Case(("sync", "--from", "codex", "--apply")),
+    Case(("sync", "--apply"), 2, "usage"),
     Case(("add", "Another one.")),
     Case(("add", "The harbour is north."), 1, "duplicate"),
     Case(("edit", FACT, "--text", "The harbour is south.")),
@@ -107,9 +121,11 @@ def alone(program: Program, sealed_home: Path, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.skipif(sys.platform != "linux", reason="a Mac always has a service manager")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: " ".join(case.words))
 def test_the_envelope_and_the_exit_code(alone: Program, case: Case) -> None:
-    known = alone.id_of("The harbour is north.")
+    ids = {FACT: alone.id_of("The harbour is north.")}
+    if case.words[0] == "review":
+        ids[TEXT] = _waiting(alone)
     try:
-        ran = alone(*(known if word == FACT else word for word in case.words), "--json")
+        ran = alone(*(ids.get(word, word) for word in case.words), "--json")
     finally:
         if case.words[0] == "up" or case.words[-1] in ("start", "restart"):
             alone("down")
@@ -122,6 +138,16 @@ def test_the_envelope_and_the_exit_code(alone: Program, case: Case) -> None:
     assert all(set(message) == {"level", "text"} for message in document["messages"])
 
 
+def _waiting(alone: Program) -> str:
+    """Write a text into a block, have it found, and return its id."""
+    agents = alone.cwd / "AGENTS.md"
+    agents.write_text(agents.read_text().replace("harbour is north.", "harbour is north.\n\nShips wait.", 1))
+    assert alone("sync").code == 0
+    (found,) = alone("review", "--json").json["data"]["candidates"]
+    assert isinstance(found["id"], str)
+    return found["id"]
+
+
 def test_no_verb_is_left_out() -> None:
     assert {case.verb for case in CASES} == set(_verbs(typer.main.get_command(_application([]).app)))
 
@@ -130,7 +156,10 @@ def _verbs(group: object, prefix: str = "") -> list[str]:
     found: list[str] = []
     for name, command in getattr(group, "commands", {}).items():
         title = f"{prefix} {name}".strip()
-        found += _verbs(command, title) if getattr(command, "commands", None) else [title]
+        below = _verbs(command, title)
+        found += below
+        if not below or getattr(command, "invoke_without_command", False):
+            found.append(title)
     return found
 
 
