@@ -73,9 +73,7 @@ def preview_project(project: Project, settings: Settings) -> Preview:
     ledger = Ledger(project.state)
     snapshot = store.scan()
     adopted, adopting = _adopted_facts(survey)
-    items = native_import.pending_items(
-        item for harness in all_harnesses() for item in harness.native_memory(project.environment)
-    )
+    items = native_import.pending_items(native_import.gather(all_harnesses(), project.environment))
     sorted_items = native_import.sort_items(items, [site.checkout for site in survey.sites])
     imported = [fact for item in sorted_items.project for fact in _as_fact(item.text, item.title)]
     coming = [*adopted, *imported]
@@ -232,6 +230,8 @@ def _block_steps(
         elif wanted.empty:
             steps.append(Step("block", target.path, f"will get the block for {readers} with the first fact"))
     return steps
+
+
 def _retired_steps(survey: Survey, ledger: Ledger) -> list[Step]:
     """Files that carry the memory no more."""
     steps = []
@@ -256,8 +256,6 @@ def _hook_steps(leaving: Iterable[KeyEdit]) -> list[Step]:
         Step("key", path, f"{', '.join('.'.join(edit.key) for edit in group)}: our part is taken out again")
         for path, group in _by_path(leaving).items()
     ]
-
-
 
 
 def _key_steps(edits: Iterable[KeyEdit]) -> list[Step]:

@@ -293,9 +293,7 @@ def _take_over(ledger: Ledger, store: Store, survey: Survey) -> tuple[tuple[str,
 
 
 def _import(project: Project, store: Store, survey: Survey) -> dict[str, int]:
-    items = native_import.pending_items(
-        item for harness in all_harnesses() for item in harness.native_memory(project.environment)
-    )
+    items = native_import.pending_items(native_import.gather(all_harnesses(), project.environment))
     found = native_import.sort_items(items, [site.checkout for site in survey.sites])
     now = native_import.utc_now()
     counts = native_import.import_items(store, found.project, now=now)
