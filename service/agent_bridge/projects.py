@@ -24,12 +24,16 @@ ENVIRONMENT_NAMES = (
     "HOME",
     "CLAUDE_CONFIG_DIR",
     "CODEX_HOME",
+    "GEMINI_CLI_HOME",
     "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",
     "XDG_STATE_HOME",
     "XDG_CACHE_HOME",
+    "OPENCODE_DISABLE_CLAUDE_CODE",
+    "OPENCODE_DISABLE_CLAUDE_CODE_PROMPT",
+    "OPENCODE_DISABLE_PROJECT_CONFIG",
 )
-"""What decides where harnesses keep their files; `init` records those that are set."""
+"""What decides where harnesses keep their files, and which they read; `init` records those that are set."""
 
 Mode = Literal["shared", "local"]
 Worktrees = Literal["shared", "separate"]

@@ -51,7 +51,7 @@ PROJECTS: dict[str, tuple[dict[str, str], set[str], set[str]]] = {
     ),
 }
 TEXTS = ("One.", "Two.", "Outside.")
-QUARTER = 5
+BATCH = 4
 
 
 @pytest.fixture
@@ -59,11 +59,11 @@ def base(sealed_home: Path) -> Path:
     return sealed_home.parent / "projects"
 
 
-@pytest.mark.parametrize("first", range(0, len(PROJECTS), QUARTER))
+@pytest.mark.parametrize("first", range(0, len(PROJECTS), BATCH))
 def test_every_project_shows_the_fact_once_and_what_it_showed_before(
     opencode: OpenCode, product: Product, base: Path, first: int
 ) -> None:
-    names = list(PROJECTS)[first : first + QUARTER]
+    names = list(PROJECTS)[first : first + BATCH]
     (opencode.home / ".config/opencode").mkdir(parents=True)
     for name in names:
         make(base / name, PROJECTS[name][0])

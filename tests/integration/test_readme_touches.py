@@ -54,6 +54,25 @@ CASES = (
     Case("no rules possible", {"CLAUDE.local.md": "Brief.\n", ".claude/rules": "a file\n"}),
     Case("Gemini CLI", {"AGENTS.md": "Tabs.\n"}, {".gemini/keep": ""}),
     Case("Antigravity", {"AGENTS.md/keep.md": "A directory.\n"}, {".gemini/antigravity/keep": ""}),
+    Case(
+        "OpenCode, and what would be hidden from it", {"CLAUDE.md": "Brief.\n"}, {".config/opencode/keep": ""}
+    ),
+    Case("OpenCode's own file", {"AGENTS.md/keep.md": "A directory.\n"}, {".config/opencode/keep": ""}),
+    Case(
+        "OpenCode, its folder's settings taken",
+        {"CONTEXT.md": "Brief.\n", ".opencode/opencode.json": "{}\n"},
+        {".config/opencode/AGENTS.md": "Mine.\n"},
+    ),
+    Case(
+        "OpenCode, three of its settings taken",
+        {
+            "CLAUDE.md": "Brief.\n",
+            ".opencode/opencode.json": "{}\n",
+            ".opencode/opencode.jsonc": "// Mine.\n{}\n",
+            "opencode.json": "{}\n",
+        },
+        {".config/opencode/keep": ""},
+    ),
     Case("an override of the user's", home={".codex/AGENTS.override.md": "Mine.\n"}),
     Case(
         "memories of both",

@@ -182,3 +182,17 @@ def test_settings_that_cant_be_read_stop_nothing_and_are_told(
     assert (claude_only / ROOT_FILE).read_text("utf-8") == "{"
     assert json.loads((claude_only / FOLDER_FILE).read_bytes()) == {"instructions": ["CLAUDE.md"]}
     assert "opencode-config" in {one.code for one in engine.reconcile().notices}
+
+
+def test_the_switches_that_init_saw_count(
+    used: Path, claude_only: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENCODE_DISABLE_CLAUDE_CODE", "1")
+    project = setup.describe(claude_only)
+    setup.init(project, settings)
+    monkeypatch.delenv("OPENCODE_DISABLE_CLAUDE_CODE")
+    engine = Engine(project, settings)
+    engine.store.add(FACT)
+    engine.reconcile()
+    assert not (claude_only / ROOT_FILE).exists()
+    assert holders(claude_only) == {"AGENTS.md", "CLAUDE.md"}
