@@ -172,8 +172,9 @@ def opencode_data(env: Mapping[str, str] | None = None) -> Path:
 
 
 def gemini_home(env: Mapping[str, str] | None = None) -> Path:
-    """Gemini CLI's and Antigravity's directory: ~/.gemini."""
-    return home(env) / ".gemini"
+    """Gemini CLI's and Antigravity's: `.gemini` in GEMINI_CLI_HOME or the home (gemini-cli 0.61.0)."""
+    given = _environment(env).get("GEMINI_CLI_HOME", "")
+    return (Path(given) if given.startswith("/") else home(env)) / ".gemini"
 
 
 def _environment(env: Mapping[str, str] | None) -> Mapping[str, str]:

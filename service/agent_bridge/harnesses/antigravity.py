@@ -39,7 +39,7 @@ RULE_LIMIT = 12_000
 _BUDGET = RULE_LIMIT - len(HEADER) - 8
 """In bytes, of which a text has at least as many as characters; some are left for line ends."""
 
-_HOMES = (".gemini/antigravity", ".gemini/antigravity-cli", ".gemini/antigravity-ide", ".antigravity")
+_HOME = ".antigravity"
 _PROGRAMS = ("agy", "antigravity")
 _TRIGGER = re.compile(rb"\A(?:\xef\xbb\xbf)?---\r?\n(?:.*\r?\n)*?trigger:[ \t]*(\w+)[ \t]*\r?\n")
 _HEAD = 2048
@@ -54,8 +54,8 @@ class Antigravity(Harness):
 
     def detect(self, env: Mapping[str, str]) -> bool:
         """Whether a home of its editor or command line exists, or a program of it is on PATH."""
-        home = paths.home(env)
-        if any((home / name).is_dir() for name in _HOMES):
+        shared = paths.gemini_home(env).glob("antigravity*")
+        if (paths.home(env) / _HOME).is_dir() or any(place.is_dir() for place in shared):
             return True
         return any(shutil.which(program, path=env.get("PATH")) is not None for program in _PROGRAMS)
 

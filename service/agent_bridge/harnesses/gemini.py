@@ -52,20 +52,15 @@ class Gemini(Harness):
         """The settings, whom the user trusts, and the short names of directories."""
         return gemini_config.settings_files(ground)
 
-    def names_below(self, ground: Ground, config: Mapping[str, bytes]) -> tuple[str, ...]:
-        """Its files in sub-directories, which add to the root's."""
-        return tuple(name for name in gemini_config.user_names(config, ground.env) if "/" not in name)
-
     def files_wanted(self, ground: Ground, config: Mapping[str, bytes]) -> tuple[Path, ...]:
-        """Its own files in the root and in its home, and where its private memory would lie."""
+        """Its own files in the root and in its home."""
         home, names = paths.gemini_home(ground.env), gemini_config.user_names(config, ground.env)
         own = (home, paths.home(ground.env) / ".git", *(home / name for name in names))
         if ground.project is None:
             return own
         asked = (*gemini_config.project_names(config, ground), agents_md.NAME, gemini_config.FOLDER)
         below = dict.fromkeys((*names, *asked, gemini_carriers.OWN))
-        private = gemini_memory.index_files(ground, config)
-        return (*(ground.checkout / name for name in below), *own, *private)
+        return (*(ground.checkout / name for name in below), *own)
 
     def follows(self, ground: Ground, file: InstructionFile) -> tuple[Path, ...]:  # noqa: ARG002
         """What a file imports, by its rules."""
@@ -99,7 +94,7 @@ class Gemini(Harness):
 
     def memory_location(self, site: Ground) -> Path | None:
         """Its private memory of sessions started in the root; None where it has none yet."""
-        return gemini_memory.location(site.env, site.checkout)
+        return gemini_memory.location(site, site.checkout) if isinstance(site, Site) else None
 
     def reads(self, site: Site, start: Path) -> tuple[Read, ...]:
         """The user's own files, then those from the repository's root down to `start`, with their imports."""

@@ -176,16 +176,17 @@ def _main(site: Site, *, text: str = "", readers: tuple[str, ...] = ()) -> Carri
 
 
 def _import_of(site: Site, name: str) -> str:
-    """The import as the block says it: in a comment, which hides it from Claude alone, where Claude imports
+    """The import as the block says it: in a comment, which hides it from Claude alone, where Claude may read
     GEMINI.md and has the facts from elsewhere."""
-    own = [site.file(file) for file in claude_carriers.OWN_FILES]
-    seen = {file.path for file in own}
-    fresh = own
+    seen = {site.checkout / file for file in (*claude_carriers.OWN_FILES, agents_md.NAME)}
+    fresh = [site.file(path) for path in seen]
     for _ in range(claude_imports.MAX_DEPTH):
-        follow = [path for file in fresh for path in claude_carriers.follows(site, file) if path not in seen]
-        seen.update(follow)
+        follow = {path for file in fresh for path in claude_carriers.follows(site, file)} - seen
+        seen |= follow
         fresh = [site.file(path) for path in follow]
-    return f"<!-- @{name} -->" if site.checkout / MAIN in seen else f"@{name}"
+    main = site.file(MAIN)
+    shown_to_claude = any(gemini_files.same(site.file(path), main) for path in seen)
+    return f"<!-- @{name} -->" if shown_to_claude else f"@{name}"
 
 
 def _would_show_main_twice(site: Site) -> bool:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from agent_bridge import files, paths
 from agent_bridge.errors import RefusedError
 from agent_bridge.harnesses import gemini_config, gemini_notes, prose
-from agent_bridge.harnesses.base import Ground, NativeItem, Site
+from agent_bridge.harnesses.base import NativeItem, Site
 from agent_bridge.memory.similarity import normalise
 
 INDEX = "MEMORY.md"
@@ -32,28 +32,19 @@ GENERATED = frozenset(("memory-bridge.md", "agent-bridge.md"))
 _TEXT = re.compile(r"[^.].*\.md")
 
 
-def location(env: Mapping[str, str], directory: Path) -> Path | None:
+def location(site: Site, directory: Path) -> Path | None:
     """The private memory of sessions started in `directory`, None where Gemini CLI never was."""
-    slug = _registry(env).get(str(directory))
-    return None if slug is None else _place(env, slug)
-
-
-def index_files(ground: Ground, config: Mapping[str, bytes]) -> tuple[Path, ...]:
-    """MEMORY.md of the checkout and of directories below it, whether there or not."""
-    known = gemini_config.slugs(config.get(str(gemini_config.registry_file(ground.env))))
-    return tuple(_place(ground.env, slug) / INDEX for slug in _below(known, ground.checkout))
+    slug = _known(site).get(str(directory))
+    return None if slug is None else _place(site.env, slug)
 
 
 def directories(site: Site) -> tuple[Path, ...]:
-    """The private memories of the checkout and of directories below it, whether there or not."""
-    known = gemini_config.slugs(site.settings(gemini_config.registry_file(site.env)))
-    return tuple(_place(site.env, slug) for slug in _below(known, site.checkout))
-
-
-def places(env: Mapping[str, str]) -> tuple[Path, ...]:
-    """The registry and every private memory that it names: where new notes show."""
-    slugs = dict.fromkeys([*sorted(_registry(env).values())][:DIRECTORIES_LIMIT])
-    return (gemini_config.registry_file(env), *(_place(env, slug) for slug in slugs))
+    """Where the private memories of the checkout and of directories below it lie or appear."""
+    below = [
+        slug for directory, slug in _known(site).items() if Path(directory).is_relative_to(site.checkout)
+    ]
+    places = [_place(site.env, slug) for slug in sorted(below)[:DIRECTORIES_LIMIT]]
+    return tuple(path for place in places for path in (place.parent, place))
 
 
 def read(env: Mapping[str, str]) -> list[NativeItem]:
@@ -116,10 +107,8 @@ def _registry(env: Mapping[str, str]) -> Mapping[str, str]:
     return gemini_config.slugs(_data(path, path.parent) or None)
 
 
-def _below(known: Mapping[str, str], checkout: Path) -> Iterator[str]:
-    for directory, slug in sorted(known.items())[:DIRECTORIES_LIMIT]:
-        if Path(directory).is_relative_to(checkout):
-            yield slug
+def _known(site: Site) -> Mapping[str, str]:
+    return gemini_config.slugs(site.settings(gemini_config.registry_file(site.env)))
 
 
 def _place(env: Mapping[str, str], slug: str) -> Path:

@@ -49,7 +49,7 @@ class _Session:
 
     def private(self) -> None:
         """The index of what it wrote down for itself about this directory."""
-        place = gemini_memory.location(self.site.env, self.start)
+        place = gemini_memory.location(self.site, self.start)
         if place is not None:
             self.take(place / gemini_memory.INDEX, "Gemini CLI's private memory of this directory", place)
 

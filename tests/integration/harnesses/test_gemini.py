@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from agent_bridge.harnesses.base import Mode, Scope, Site
 from agent_bridge.harnesses.gemini import Gemini
+from agent_bridge.harnesses.observe import observe_user
 
 Make = Callable[[Mapping[str, str]], Site]
 GEMINI = Gemini()
@@ -25,6 +27,9 @@ USED = {"~/.gemini/": ""}
 
 AGENTS, VIA_MAIN = [("AGENTS.md", "", True)], [("AGENTS.md", "", True), ("GEMINI.md", IMPORTED, False)]
 VIA_OWN = [(OWN, "", True), ("GEMINI.md", OWN_IMPORTED, False)]
+VIA_OWN_UNSEEN = [(OWN, "", True), ("GEMINI.md", f"<!-- {OWN_IMPORTED} -->", False)]
+"""Claude Code reads GEMINI.md there too, and must not follow the import."""
+LITTLE_ROOM = "project_doc_max_bytes = 2500"
 
 
 BLOCK = "<!-- agent-bridge:memory:start -->\n- ours\n<!-- agent-bridge:memory:end -->\n"
@@ -82,11 +87,16 @@ CARRIERS: dict[str, tuple[dict[str, str], list[tuple[str, str, bool]], set[str]]
         [("AGENTS.md", "", True), ("GEMINI.md", "<!-- @AGENTS.md -->", False)],
         set(),
     ),
-    "AGENTS.md imports it": ({"AGENTS.md": "@GEMINI.md", "GEMINI.md": "x"}, VIA_OWN, set()),
+    "AGENTS.md imports it": ({"AGENTS.md": "@GEMINI.md", "GEMINI.md": "x"}, VIA_OWN_UNSEEN, set()),
+    "it is AGENTS.md, in which there is no room": (
+        {"~/.codex/config.toml": LITTLE_ROOM, "AGENTS.md": "x" * 1000, "GEMINI.md": "-> AGENTS.md"},
+        VIA_OWN_UNSEEN,
+        set(),
+    ),
     "AGENTS.md is a directory": ({"AGENTS.md/": ""}, VIA_OWN, set()),
     "AGENTS.md leads out": ({"AGENTS.md": "-> {home}/a", "~/a": "x"}, VIA_OWN, set()),
     "no room in AGENTS.md": (
-        {"~/.codex/config.toml": "project_doc_max_bytes = 2500", "AGENTS.md": "x" * 1000},
+        {"~/.codex/config.toml": LITTLE_ROOM, "AGENTS.md": "x" * 1000},
         VIA_OWN,
         set(),
     ),
@@ -183,6 +193,21 @@ def test_its_own_file_may_import_from_a_home_in_git_only(look_at_user: Make, git
     site = look_at_user(files | ({"~/.git/": ""} if git else {}))
     [carrier] = GEMINI.carriers(site, Scope.GLOBAL)
     assert carrier.path.name == ("CLAUDE.md" if git else "GEMINI.md")
+
+
+def test_a_home_of_its_own(look_at_user: Make, sealed_home: Path) -> None:
+    look_at_user({"~/other/.gemini/GEMINI.md": "x"})
+    site = observe_user({"HOME": str(sealed_home), "GEMINI_CLI_HOME": str(sealed_home / "other")})
+    [carrier] = GEMINI.carriers(site, Scope.GLOBAL)
+    assert carrier.path == sealed_home / "other/.gemini/GEMINI.md"
+
+
+def test_a_home_in_git_holds_its_file(look_at_user: Make) -> None:
+    site = look_at_user({"~/.gemini/GEMINI.md": "x"})
+    path = Path(site.env["HOME"]) / ".gemini/GEMINI.md"
+    assert not site.file(path).tracked
+    subprocess.run(["git", "init", "-q", site.env["HOME"]], check=True)
+    assert observe_user(site.env).file(path).tracked
 
 
 def test_it_is_used_where_its_home_or_program_is(sealed_home: Path) -> None:
