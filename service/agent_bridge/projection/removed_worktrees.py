@@ -16,7 +16,7 @@ from agent_bridge.harnesses.base import Notice
 from agent_bridge.memory.fact import MAX_BYTES, EmptyFact, FactProblem, parse_fact
 from agent_bridge.memory.privacy import PrivacyRecord
 from agent_bridge.memory.store import Store
-from agent_bridge.projection import keepsakes
+from agent_bridge.projection import judged, keepsakes
 from agent_bridge.projection.ledger import digest
 from agent_bridge.projects import Project, load_projects
 
@@ -45,15 +45,17 @@ def copies(project: Project) -> list[Path]:
 
 def _bring(worktree: Project, store: Store) -> Iterable[Notice]:
     place = keepsakes.place_of(worktree)
-    judged = PrivacyRecord(worktree.state).current()
+    private = PrivacyRecord(worktree.state).current()
     for copy in copies(worktree):
         name = copy.relative_to(place).as_posix()
         try:
             data = files.read_image(copy, within=place, limit=MAX_BYTES).data
             fact = parse_fact(name, data)
+            if judged.is_rejected(store.state, fact.body):
+                continue  # forgotten, or rejected in the review; the copy stays
             # Another name than in the worktree: should it be committed there, a merge brings that name.
             own = f"{name.removesuffix('.md')}-{digest(data)[:4]}.md"
-            added = store.adopt(data, own, "worktree", private=fact.private or judged.hold(fact)).fact
+            added = store.adopt(data, own, "worktree", private=fact.private or private.hold(fact)).fact
         except (DuplicateError, EmptyFact):
             copy.unlink()
             continue

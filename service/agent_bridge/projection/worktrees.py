@@ -11,8 +11,9 @@ from pathlib import Path
 from agent_bridge import files, git
 from agent_bridge.errors import AgentBridgeError, DuplicateError
 from agent_bridge.harnesses.base import Notice
-from agent_bridge.memory.fact import MAX_BYTES, EmptyFact, FactProblem
+from agent_bridge.memory.fact import MAX_BYTES, EmptyFact, FactProblem, parse_fact
 from agent_bridge.memory.store import Store
+from agent_bridge.projection import judged
 from agent_bridge.projection.ledger import digest
 from agent_bridge.projection.survey import Survey
 from agent_bridge.projects import STORE_NAME, Project
@@ -48,6 +49,9 @@ def _adopt(store: Store, place: Path, path: Path, seen: set[str]) -> list[Notice
         data = files.read_image(path, within=place, limit=MAX_BYTES).data
         known = digest(data)
         if known in seen or not data.strip():
+            return []
+        if judged.is_rejected(store.state, parse_fact(path.name, data).body):
+            seen.add(known)  # forgotten, or rejected in the review: a person adds it, or nobody
             return []
         # Another name than in the worktree: should the file be committed there, a merge brings it under that.
         name = f"{path.relative_to(place).as_posix().removesuffix('.md')}-{known[:4]}.md"
