@@ -47,6 +47,12 @@ def directories(site: Site) -> tuple[Path, ...]:
     return tuple(path for place in places for path in (place.parent, place))
 
 
+def places(env: Mapping[str, str]) -> tuple[Path, ...]:
+    """The registry and every private memory that it names: where new notes show."""
+    slugs = dict.fromkeys([*sorted(_registry(env).values())][:DIRECTORIES_LIMIT])
+    return (gemini_config.registry_file(env), *(_place(env, slug) for slug in slugs))
+
+
 def read(env: Mapping[str, str]) -> list[NativeItem]:
     """Every private note, once for its directory, in a stable order. Unreadable files are passed over."""
     found: dict[tuple[str, str], NativeItem] = {}
