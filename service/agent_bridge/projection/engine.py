@@ -350,6 +350,12 @@ class Engine:
         if self.project is not None:
             tracked = self._excluder.tracked
             notices += housekeeping.tell_git(self.project, survey, snapshot, tracked, self._wall())
+            notices += opencode_plugin.keep_seeded(
+                Ledger(paths.user_state()),
+                self.ledger,
+                (site.checkout for site in survey.sites),
+                lambda: self._excluder.keep(survey, snapshot),
+            )
             notices += hook_settings.keep(self.project, self.ledger, survey.hooked, self._hooked_now)
             replaced = housekeeping.keep_copies(self.project, tracked, self._now(), self._step)
             self._lost = tuple(dict.fromkeys((*self._lost, *replaced)))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -25,6 +25,7 @@ from agent_bridge.projection import apply, undo
 from agent_bridge.projection.ledger import Kind, Ledger
 from agent_bridge.projection.merge_driver import own_program
 
+FOLDER = ".opencode"
 PLUGIN = Path("plugins", "agent-bridge.js")
 LOCK = "package-lock.json"
 MODULES = "node_modules"
@@ -140,6 +141,26 @@ def keep_current(ledger: Ledger) -> list[Notice]:
                 notices.append(Notice("info", "plugin-updated", text, path))
         except AgentBridgeError as error:
             notices.append(Notice("warning", error.code, error.sentence(), path))
+    return notices
+
+
+def keep_seeded(
+    user: Ledger, ledger: Ledger, checkouts: Iterable[Path], before_writing: Callable[[], None]
+) -> list[Notice]:
+    """Where a plugin of ours is loaded, keep its start from waiting for a checkout's own directory.
+
+    `user` and `ledger` are the records of the user's plugin and of the project's. OpenCode's directory in a
+    checkout may come later than the plugin: with a file of ours, or by its user.
+    """
+    notices = []
+    for directory in (checkout / FOLDER for checkout in checkouts):
+        if not directory.is_dir() or not (plugins(user) or directory in plugins(ledger)):
+            continue
+        try:
+            if ledger.get(directory / LOCK) is None:
+                seed(ledger, directory, within=directory.parent, before_writing=before_writing)
+        except AgentBridgeError as error:
+            notices.append(Notice("warning", error.code, error.sentence(), directory))
     return notices
 
 

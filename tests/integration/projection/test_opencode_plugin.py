@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_bridge import paths
-from agent_bridge.config import Settings
+from agent_bridge.config import Settings, load_settings
 from agent_bridge.errors import RefusedError
 from agent_bridge.projection import opencode_plugin, setup
 from agent_bridge.projection.engine import Engine
@@ -167,6 +167,22 @@ def test_no_link_of_the_repositorys_is_followed(project: Project, sealed_home: P
     with pytest.raises(RefusedError):
         opencode_plugin.install(Ledger(project.state), project.root / ".opencode", None, within=project.root)
     assert list(elsewhere.iterdir()) == []
+
+
+def test_a_directory_that_comes_later_makes_no_start_wait(
+    project: Project, engine: Engine, ledger: Ledger, directory: Path
+) -> None:
+    own = project.root / ".opencode"
+    own.mkdir()
+    engine.reconcile()
+    assert list(own.iterdir()) == [], "without a plugin nothing waits"
+    opencode_plugin.install(ledger, directory, None)
+
+    Engine(project, load_settings()).reconcile()
+
+    assert (own / "package-lock.json").exists()
+    assert (own / "node_modules").is_dir()
+    assert "opencode" not in git(project.root, "status", "--porcelain", "-uall")
 
 
 def test_eject_takes_it_out_of_the_project(project: Project, settings: Settings, engine: Engine) -> None:
