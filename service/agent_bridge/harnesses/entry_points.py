@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "agent_bridge.harnesses"
-PATIENCE_S = 2.0
+PATIENCE_S = 5.0
 """Seconds that one entry point may take to load."""
 
 
@@ -34,6 +34,12 @@ def third_party(taken: Iterable[str]) -> tuple[Harness, ...]:
     `taken` are the names of our own; `sys.path` decides which distributions there are.
     """
     return _third_party(tuple(taken), tuple(sys.path))
+
+
+def row_of(harness: Harness) -> Row | None:
+    """The row that a harness is made from, None for one with code of its own."""
+    inner = harness.inner if isinstance(harness, Guarded) else harness
+    return inner.row if isinstance(inner, RowHarness) else None
 
 
 @lru_cache(maxsize=4)

@@ -8,14 +8,15 @@ from urllib.parse import urlsplit
 
 import pytest
 
+import readme
 from agent_bridge.harnesses import all_harnesses
 from agent_bridge.harnesses.row import AGENTS, OwnFile, Row, Setting, problem, way
 from agent_bridge.harnesses.table import ROWS
 
-REQUIRED = (
-    "cursor copilot copilot-cli copilot-agent windsurf cline roo kiro junie zed amp goose qwen aider continue "
-    "factory"
-).split()
+REQUIRED = {
+    *("cursor", "copilot", "copilot-cli", "copilot-agent", "windsurf", "cline", "roo", "kiro", "junie"),
+    *("zed", "amp", "goose", "qwen", "aider", "continue", "factory"),
+}
 GOOD = Row(name="thing", title="Thing", source="https://thing.example/docs", as_of="2026-11-29")
 
 
@@ -24,7 +25,7 @@ def named(row: Row) -> str:
 
 
 def test_the_harnesses_that_were_asked_for_are_there() -> None:
-    assert set(REQUIRED) <= {row.name for row in ROWS}
+    assert {row.name for row in ROWS} >= REQUIRED
 
 
 def test_names_are_unique_among_all_harnesses() -> None:
@@ -101,3 +102,21 @@ def test_a_row_that_cant_be_right_is_found(row: Row, word: str) -> None:
 )
 def test_how_memory_reaches_it_in_words(row: Row, expected: str) -> None:
     assert way(row) == expected
+
+
+def readme_lines() -> list[str]:
+    """The README's table as it should be; print these to write it anew."""
+    lines = ["| name | program | memory reaches it by | for all projects | known from | as of |"]
+    lines.append("|---|---|---|---|---|---|")
+    for row in ROWS:
+        user = f"`~/{row.user_file.path}`" if row.user_file else ""
+        page = f"[{urlsplit(row.source).netloc.removeprefix('www.')}]({row.source})"
+        day = row.as_of if row.certain else f"{row.as_of} ?"
+        lines.append(f"| `{row.name}` | {row.title} | {way(row)} | {user} | {page} | {day} |")
+    return lines
+
+
+def test_the_readme_shows_the_table() -> None:
+    _, _, rest = readme.TEXT.partition("<!-- harnesses -->\n")
+
+    assert rest.partition("<!-- /harnesses -->")[0].splitlines() == readme_lines()
