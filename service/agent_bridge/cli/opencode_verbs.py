@@ -58,12 +58,14 @@ def install_plugin(*, for_all: GlobalOption = False, project: ProjectOption = No
         )
         waits = False
         if for_all:
-            done = opencode_plugin.install(user, _user_directory(), program)
+            done = opencode_plugin.install(user, paths.opencode_config(), program)
             directories = [(one, one.root / _FOLDER, one.root) for one in projects.load_projects()]
         else:
             listed, checkout = _here(project)
             directories = [(listed, checkout / _FOLDER, checkout)]
-            waits = opencode_plugin.seed(user, _user_directory())
+            waits = opencode_plugin.seed(user, paths.opencode_config())
+        if (paths.home() / _FOLDER).is_dir():  # OpenCode looks there too
+            waits |= opencode_plugin.seed(user, paths.home() / _FOLDER)
         for one, directory, root in directories:
             if for_all and not directory.is_dir():
                 continue
@@ -107,7 +109,7 @@ def remove_plugin(*, for_all: GlobalOption = False, project: ProjectOption = Non
 
     _check(for_all=for_all, project=project)
     settings = load_settings()
-    user, directory = Ledger(paths.user_state()), _user_directory()
+    user, directory = Ledger(paths.user_state()), paths.opencode_config()
     if not for_all:
         _, checkout = _here(project)
         directory = checkout / _FOLDER
@@ -141,7 +143,7 @@ def plugin_status(*, project: ProjectOption = None) -> Result:
     from agent_bridge.projection import opencode_plugin
     from agent_bridge.projection.ledger import Ledger
 
-    places: list[tuple[str, Ledger, Path]] = [("global", Ledger(paths.user_state()), _user_directory())]
+    places: list[tuple[str, Ledger, Path]] = [("global", Ledger(paths.user_state()), paths.opencode_config())]
     start = start_directory(project)
     listed = projects.find_project(start)
     if listed is not None:
@@ -218,7 +220,3 @@ def _checkout(start: Path, project: Project) -> Path:
     """The checkout that a directory lies in, a worktree perhaps; the project's root outside of Git."""
     found = git.find_checkout(Path(os.path.realpath(start)))
     return project.root if found is None else Path(os.path.realpath(found.root))
-
-
-def _user_directory() -> Path:
-    return paths.opencode_config()
