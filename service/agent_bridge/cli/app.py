@@ -30,7 +30,7 @@ _TOPICS = {
     "forget_verbs": ("rm", "forget"),
     "read_verbs": ("search", "list", "show"),
     "sharing_verbs": ("share", "unshare"),
-    "explain_verbs": ("explain",),
+    "explain_verbs": ("explain", "history"),
     "harness_verbs": ("harnesses",),
     "import_verbs": ("import",),
     "status_verb": ("status",),

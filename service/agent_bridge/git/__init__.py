@@ -39,6 +39,16 @@ class Stash:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One commit: its id, when it was made (seconds since 1970), its author's name and its first line."""
+
+    id: str
+    made_at: int
+    author: str
+    subject: str
+
+
 def index_stamp(checkout: Checkout) -> tuple[int, int, int] | None:
     """Changes whenever the index does (mtime_ns, size, inode): answers of `tracked` hold until then."""
     try:
@@ -139,6 +149,19 @@ def history(checkout: Checkout, relpath: str, *, limit: int = 20) -> tuple[str, 
     command: list[str | bytes] = ["rev-list", f"--max-count={limit}", "HEAD", "--", os.fsencode(relpath)]
     found = ask_git(checkout.root, command)
     return tuple(found.decode("ascii", "replace").split()) if found else ()
+
+
+def commits_of(checkout: Checkout, relpath: str, *, limit: int = 20) -> tuple[Commit, ...]:
+    """The last commits that touched the file, newest first, as seen from HEAD; renames are followed."""
+    form = "--format=%H%x1f%at%x1f%an%x1f%s"
+    command: list[str | bytes] = ["log", "--follow", "--no-show-signature", "-z", form, f"-n{limit}"]
+    found = ask_git(checkout.root, [*command, "--", os.fsencode(relpath)]) or b""
+    fields = (record.decode("utf-8", "replace").split("\x1f", 3) for record in _records(found))
+    return tuple(
+        Commit(each[0], int(each[1]), each[2], each[3])
+        for each in fields
+        if len(each) == 4 and each[1].isdecimal()
+    )
 
 
 def only_committed_since(checkout: Checkout, relpath: str, moment: float, *, limit: int = 200) -> bool:

@@ -75,6 +75,8 @@ CASES = (
     Case(("explain",)),
     Case(("explain", "claude")),
     Case(("explain", "nobody"), 2, "usage"),
+    Case(("history", FACT)),
+    Case(("history", "nothing"), 1, "not_found"),
     Case(("share", FACT)),
     Case(("unshare", FACT, "--yes")),
     Case(("import", "nowhere"), 1, "not_found"),

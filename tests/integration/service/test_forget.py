@@ -15,6 +15,9 @@ SECRET_PLACE = "The lighthouse keeper counts ships by their lanterns."
 REMOVED = "/removed/"
 """Where the copy that the command speaks of lies."""
 
+KEPT = "/kept/"
+"""Bytes of people's files from before our first write, which undo needs: a worktree's may have had a block."""
+
 
 @pytest.fixture(params=["with the service", "without"])
 def maybe_served(user: User, request: pytest.FixtureRequest) -> Iterator[User]:
@@ -44,7 +47,7 @@ def _holding(user: User, text: str = SECRET_PLACE) -> list[str]:
     """Every file below the home (Git's objects apart) whose bytes have a text."""
     found = []
     for path in sorted(user.home.rglob("*")):
-        elsewhere = any(part in str(path) for part in (REMOVED, "/.git/objects/"))
+        elsewhere = any(part in str(path) for part in (REMOVED, KEPT, "/.git/objects/"))
         if not elsewhere and path.is_file() and not path.is_symlink() and text.encode() in path.read_bytes():
             found.append(str(path.relative_to(user.home)))
     return found
