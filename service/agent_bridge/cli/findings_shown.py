@@ -47,6 +47,7 @@ def findings_json(project: Project, findings: Iterable[Finding]) -> list[Json]:
     return [
         {
             "outcome": one.outcome.value,
+            "scope": "global" if one.item.directory is None else "project",
             "text": masked(one.item.text),
             "title": masked(one.item.title),
             "harness": one.item.harness,

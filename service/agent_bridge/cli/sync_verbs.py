@@ -16,12 +16,13 @@ from agent_bridge.cli.carry import carry_unless_served
 from agent_bridge.cli.findings_shown import findings_counts, findings_json, findings_text
 from agent_bridge.cli.pass_shown import is_undone, report_json, report_messages, targets_json, targets_text
 from agent_bridge.cli.result import Json, Message, Result, info, warning
-from agent_bridge.cli.where import ProjectOption, project_place, start_directory
+from agent_bridge.cli.where import ProjectOption, global_place, project_place, start_directory
 from agent_bridge.config import Settings, load_settings
 from agent_bridge.errors import EXIT_DONE, EXIT_LEFT_UNDONE, AgentBridgeError, UsageError
 from agent_bridge.harnesses.base import Harness, Notice
 from agent_bridge.projection import requests, reverse, setup
 from agent_bridge.projection.engine import Engine, Report, global_engine
+from agent_bridge.projection.sorting import Outcome
 from agent_bridge.projects import Project
 
 _PANEL = "Set-up"
@@ -103,8 +104,9 @@ def _brought_back(
     messages: list[Message] = [warning(text) for text in settings.warnings]
     if apply and counts["conflict"]:
         messages.append(info("What is alike waits for you: `agent-bridge review`."))
-    if apply and counts["new"]:
-        messages += carry_unless_served(project_place(listed.root))
+    added = {one.item.directory is None for one in found if one.outcome is Outcome.NEW} if apply else set()
+    for is_global in sorted(added):
+        messages += carry_unless_served(global_place() if is_global else project_place(listed.root))
     return Result(
         "sync",
         data={

@@ -6,11 +6,13 @@ holds what belongs to directories that aren't set up. What has been imported onc
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from agent_bridge import files
 from agent_bridge.config import Settings
 from agent_bridge.harnesses import all_harnesses
 from agent_bridge.harnesses.base import Harness, NativeItem, Notice, Site
@@ -33,7 +35,8 @@ class NativeLive:
         self._project = project
         self._store = store
         self._settings = settings
-        self._seen: Signature | None = None
+        self._record = store.state / "native-seen"
+        self._seen = ""
 
     def signature(self, survey: Survey) -> Signature:
         """Equal as long as no harness in use has written anything where it keeps memories."""
@@ -41,12 +44,14 @@ class NativeLive:
         places = dict.fromkeys(
             place for harness in _in_use(site) for place in harness.memory_places(site.env)
         )
-        return tuple(_sign(place) for place in places)
+        roots = tuple(str(one.checkout) for one in survey.sites)
+        return (roots, *((str(place), _sign(place)) for place in places))
 
     def adopt(self, survey: Survey, now: datetime) -> tuple[Notice, ...]:
         """Take over what is new. The caller holds the owner's lock."""
-        seen = self.signature(survey)
-        if seen == self._seen:
+        seen = hashlib.sha256(repr(self.signature(survey)).encode("utf-8", "surrogateescape")).hexdigest()
+        if seen == self._seen or seen == self._recorded():
+            self._seen = seen
             return ()
         site = survey.sites[0]
         pending = native_import.pending_items(native_import.gather(_in_use(site), site.env))
@@ -60,7 +65,15 @@ class NativeLive:
         counts = native_import.import_items(self._store, taken, now=now, threshold=self._settings.similarity)
         native_import.release_items(taken)
         self._seen = seen
+        files.write_own(self._record, seen.encode())
         return tuple(_told(counts, taken))
+
+    def _recorded(self) -> str:
+        """What the last process saw: a command needn't read all memories anew."""
+        try:
+            return self._record.read_text("utf-8")
+        except (FileNotFoundError, UnicodeDecodeError):
+            return ""
 
 
 def _in_use(site: Site) -> tuple[Harness, ...]:

@@ -29,9 +29,13 @@ from agent_bridge.projects import Project
 
 
 def look(project: Project, harnesses: Sequence[Harness], settings: Settings) -> list[Finding]:
-    """What bringing back would do, text by text, in reading order."""
-    found = found_items(project, harnesses, settings)
-    return sort_texts(found, _seen(project), threshold=settings.similarity)
+    """What bringing back would do, text by text: the project's in reading order, then the user's own."""
+    project_items, user_items = _by_scope(found_items(project, harnesses, settings))
+    found = sort_texts(project_items, _seen(project.store, project.state), threshold=settings.similarity)
+    if user_items:
+        user = _seen(paths.global_store(), paths.user_state())
+        found += sort_texts(user_items, user, threshold=settings.similarity)
+    return found
 
 
 def bring_back(
@@ -44,21 +48,30 @@ def bring_back(
 ) -> list[Finding]:
     """Bring texts back: new ones become facts, private ones with `private`; the findings say which.
 
-    Raises LockTimeoutError, and what `Presence.check` raises.
+    What stands in files of the user's own home belongs to no project and goes into the global store. Raises
+    LockTimeoutError, and what `Presence.check` raises.
     """
-    with files.locked(project.lock, timeout=settings.lock_timeout_s, purpose="sync --from"):
+    timeout = settings.lock_timeout_s
+    with files.locked(project.lock, timeout=timeout, purpose="sync --from"):
         Presence(project).check()
-        store = Store(
-            project.store,
-            state=project.state,
-            lock_timeout_s=settings.lock_timeout_s,
-            threshold=settings.similarity,
-        )
-        items = [
-            replace(item, private=item.private or private)
-            for item in found_items(project, harnesses, settings)
-        ]
-        return take_in(store, items, now=now, threshold=settings.similarity, base=project.root)
+        items = found_items(project, harnesses, settings)
+        project_items, user_items = _by_scope(replace(one, private=one.private or private) for one in items)
+        store = Store(project.store, state=project.state, lock_timeout_s=timeout)
+        done = take_in(store, project_items, now=now, threshold=settings.similarity, base=project.root)
+    if user_items:
+        state = paths.user_state()
+        with files.locked(state / "lock", timeout=timeout, purpose="sync --from"):
+            user = Store(paths.global_store(), scope="global", state=state, lock_timeout_s=timeout)
+            done += take_in(user, user_items, now=now, threshold=settings.similarity)
+    return done
+
+
+def _by_scope(items: Iterable[NativeItem]) -> tuple[list[NativeItem], list[NativeItem]]:
+    """The items of a project's directories, and those that belong to the user."""
+    listed = list(items)
+    return [one for one in listed if one.directory is not None], [
+        one for one in listed if one.directory is None
+    ]
 
 
 def take_in(
@@ -166,15 +179,15 @@ def _keep(
     return finding
 
 
-def _seen(project: Project) -> Memory:
+def _seen(place: Path, state: Path) -> Memory:
     """The memory as its files have it, read without the caches and records of a `Store`."""
-    root = os.path.realpath(project.store)
+    root = os.path.realpath(place)
     listing = scan.walk(root)
     known = [scan.read(root, path, listing.links.get(path), None) for path in sorted(listing.found)]
     read = [one for one in known if one is not None]
     return Memory(
         tuple(one.fact for one in read if one.fact is not None),
         tuple(one.document for one in read if one.document is not None),
-        tuple(review.load_candidates(project.state)),
-        judged.load(project.state),
+        tuple(review.load_candidates(state)),
+        judged.load(state),
     )

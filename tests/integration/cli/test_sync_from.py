@@ -191,6 +191,19 @@ def test_texts_of_worktrees_come_back_too(set_up: Program, short_tmp: Path) -> N
     assert found["Only in the worktree."]["origin"] == str(tree / "AGENTS.md")
 
 
+def test_what_stands_in_the_users_own_file_goes_into_the_memory_of_all_projects(
+    set_up: Program, sealed_home: Path
+) -> None:
+    (sealed_home / ".gemini").mkdir()
+    (sealed_home / ".gemini/GEMINI.md").write_text("## Gemini Added Memories\n- I like tea.\n")
+    before = _tree(sealed_home)
+    assert _findings(set_up, "--from", "gemini")["I like tea."]["scope"] == "global"
+    assert _tree(sealed_home) == before
+    made = _findings(set_up, "--from", "gemini", "--apply")["I like tea."]["fact"]
+    assert {fact["id"]: fact["scope"] for fact in _facts(set_up)}[made] == "global"
+    assert _findings(set_up, "--from", "gemini", "--apply")["I like tea."]["outcome"] == "skipped"
+
+
 def test_a_symlink_that_leads_out_is_not_followed(set_up: Program, short_tmp: Path) -> None:
     (short_tmp / "diary.md").write_text("- Dear diary.\n")
     (set_up.cwd / ".claude" / "rules").mkdir(parents=True, exist_ok=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from agent_bridge import paths
 from agent_bridge.config import Settings
+from agent_bridge.harnesses.base import NativeItem
 from agent_bridge.harnesses.codex import Codex
 from agent_bridge.memory.store import Store
 from agent_bridge.projection import judged, native_import, review, setup
@@ -151,13 +153,24 @@ def test_the_engines_of_two_projects_each_take_their_own(
     assert not paths.global_store().exists() or not list(paths.global_store().rglob("entries/*"))
 
 
+def _counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Grows with each reading of Codex's memories."""
+    reads: list[int] = []
+    real = Codex.native_memory
+
+    def counting(self: Codex, env: Mapping[str, str]) -> list[NativeItem]:
+        reads.append(1)
+        return real(self, env)
+
+    monkeypatch.setattr(Codex, "native_memory", counting)
+    return reads
+
+
 def test_memories_are_read_only_where_their_places_changed(
     served: Engine, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert served.project is not None
-    reads = []
-    real = Codex.native_memory
-    monkeypatch.setattr(Codex, "native_memory", lambda self, env: reads.append(1) or real(self, env))
+    reads = _counted(monkeypatch)
     (served.project.root / "AGENTS.md").write_text("# Other rules\n")
     served.reconcile()
     assert reads == []
@@ -165,6 +178,18 @@ def test_memories_are_read_only_where_their_places_changed(
     served.reconcile()
     assert reads == [1]
     assert _bodies(served) == ["Ships wait outside."]
+
+
+def test_another_process_does_not_read_them_again_either(
+    served: Engine, notes: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = _counted(monkeypatch)
+    Engine(served.project, settings).reconcile()
+    assert reads == []
+    assert served.project is not None
+    _note(notes, "Ships wait outside.", served.project.root)
+    Engine(served.project, settings).reconcile()
+    assert reads == [1]
 
 
 def test_a_note_that_is_rewritten_in_place_is_seen(served: Engine, notes: Path) -> None:
