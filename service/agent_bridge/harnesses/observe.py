@@ -14,7 +14,15 @@ from pathlib import Path
 
 from agent_bridge import files, git, paths
 from agent_bridge.errors import AgentBridgeError, RefusedError
-from agent_bridge.harnesses.base import FileKind, Ground, Harness, InstructionFile, NestedFile, Site
+from agent_bridge.harnesses.base import (
+    FileKind,
+    Ground,
+    Harness,
+    InstructionFile,
+    NestedFile,
+    Scope,
+    Site,
+)
 from agent_bridge.harnesses.in_use import active, in_use
 from agent_bridge.projects import Project
 
@@ -70,6 +78,9 @@ def observe_user(env: Mapping[str, str], *, harnesses: Iterable[Harness] | None 
     used = in_use(known, env, state=paths.user_state())
     ground = Ground(project=None, checkout=paths.home(env), env=dict(env), is_git=False, used=used)
     site = _observe(ground, None, active(known, ground))
+    carriers = {
+        carrier.path for harness in active(known, ground) for carrier in harness.carriers(site, Scope.GLOBAL)
+    }
     homes = (
         paths.claude_home(env),
         paths.codex_home(env),
@@ -78,8 +89,8 @@ def observe_user(env: Mapping[str, str], *, harnesses: Iterable[Harness] | None 
     )
     places: dict[Path, set[Path]] = {}
     for file in site.files.values():
-        if file.path.suffix == ".md" and file.path.parent in homes:
-            places.setdefault(file.real.parent, set()).add(file.real)
+        if file.path in carriers or (file.path.suffix == ".md" and file.path.parent in homes):
+            places.setdefault(_existing(file.real.parent), set()).add(file.real)
     held = {path for place, reals in places.items() for path in _held_by_git(place, reals)}
     files_seen = {
         name: replace(file, tracked=True) if file.real in held else file for name, file in site.files.items()
@@ -207,6 +218,11 @@ def _with_tracking(
         spelled: replace(file, tracked=file.path in known or file.real in known)
         for spelled, file in found.items()
     }
+
+
+def _existing(place: Path) -> Path:
+    """The directory itself, or the nearest one above it that is there."""
+    return next((each for each in (place, *place.parents) if each.is_dir()), place)
 
 
 def _held_by_git(place: Path, reals: set[Path]) -> set[Path]:

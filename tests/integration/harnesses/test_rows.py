@@ -443,6 +443,35 @@ def test_nothing_is_made_for_the_user_where_its_home_is_missing(
     assert not below_home(row.user_file.path, os.environ).exists()
 
 
+@pytest.mark.parametrize("row", WITH_USER_FILE, ids=named)
+def test_a_home_that_is_kept_in_git_gets_no_private_fact(row: Row, run: Pass, sealed_home: Path) -> None:
+    assert row.user_file is not None
+    (sealed_home / ".gitignore").write_text("work/\n")
+    git(sealed_home, "init", "-q")
+    run(row)
+    store = Store(paths.global_store(), scope="global", state=paths.user_state())
+    store.create()
+    store.add("I drink tea.")
+    store.add("My knee hurts.", private=True)
+    global_engine(load_settings()).reconcile()
+
+    text = below_home(row.user_file.path, os.environ).read_text()
+    assert "I drink tea." in text
+    assert "My knee hurts." not in text
+
+
+@pytest.mark.parametrize("row", WITH_USER_FILE, ids=named)
+def test_a_home_of_the_users_alone_gets_his_private_facts(row: Row, run: Pass) -> None:
+    assert row.user_file is not None
+    run(row)
+    store = Store(paths.global_store(), scope="global", state=paths.user_state())
+    store.create()
+    store.add("My knee hurts.", private=True)
+    global_engine(load_settings()).reconcile()
+
+    assert "My knee hurts." in below_home(row.user_file.path, os.environ).read_text()
+
+
 def test_reading_order_of_the_first_of_several(run: Pass, root: Path) -> None:
     zed = next(row for row in ROWS if row.name == "zed")
     write(root, ".rules", "Their rules.\n")
