@@ -89,7 +89,8 @@ class OpenCode(Harness):
 
     def watch_places(self, site: Site) -> tuple[Path, ...]:
         """The root, its folder there, its settings and the home of Claude's file."""
-        user = (paths.opencode_config(site.env), opencode_global.claudes_file(site).parent)
+        own = dict.fromkeys((paths.opencode_config(site.env), opencode_config.home_of_files(site.env)))
+        user = (*own, opencode_global.claudes_file(site).parent)
         if site.project is None:
             return user
         return (site.checkout, site.checkout / opencode_config.FOLDER, *user)

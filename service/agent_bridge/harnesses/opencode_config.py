@@ -1,14 +1,17 @@
 """What OpenCode's settings say, read from a `Site`, and into which file an instruction of ours goes. Pure.
 
 Source: OpenCode 1.18.33, by running it. Layers: `config.json`, `opencode.json`, `opencode.jsonc` in its own
-directory, then the last two in the worktree's root, then in `.opencode`. All are JSON with comments. The
-arrays `instructions` of all layers are joined. An entry is a path or a glob: relative ones are looked for in
-the session's directory and each one above it up to the worktree's root (outside of Git: up to `/`), `~/` is
-the home, addresses are fetched.
+directory, the file that OPENCODE_CONFIG names, then the last two in each directory from the worktree's root
+to the session's, then in their `.opencode` and in OPENCODE_CONFIG_DIR, and OPENCODE_CONFIG_CONTENT. All are
+JSON with comments. The arrays `instructions` of all layers are joined. An entry is a path or a glob: a
+relative one is looked for in the session's directory and each one above it up to the worktree's root (outside
+of Git: up to `/`), `~/` is the home, addresses are fetched.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -26,9 +29,10 @@ INSTRUCTIONS = "instructions"
 PROJECT_FILES = ("opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc")
 USER_FILES = ("config.json", "opencode.json", "opencode.jsonc")
 
-ENTRY_LIMIT, ENTRY_LENGTH = 200, 1000
-"""So many instructions are looked at, and so many characters of one."""
+ENTRY_LIMIT, ENTRY_LENGTH, ALTERNATIVES = 200, 1000, 64
+"""So many instructions are looked at, so many characters of one, so many names that it may stand for."""
 
+_CHOICE = re.compile(r"\{([^{}]*)\}|\[([^\]!^\-/]+)\]")
 _CLAUDE_OFF = ("OPENCODE_DISABLE_CLAUDE_CODE", "OPENCODE_DISABLE_CLAUDE_CODE_PROMPT")
 _PROJECT_OFF = "OPENCODE_DISABLE_PROJECT_CONFIG"
 
@@ -51,8 +55,17 @@ class Layer:
 
 def user_files(env: Mapping[str, str]) -> tuple[Path, ...]:
     """The user's settings files, in the order in which they are read."""
-    home = paths.opencode_config(env)
-    return tuple(home / name for name in USER_FILES)
+    home, further = paths.opencode_config(env), env.get("OPENCODE_CONFIG", "")
+    named = (Path(further),) if further.startswith("/") else ()
+    moved = home_of_files(env)
+    again = () if moved == home else tuple(moved / name for name in USER_FILES[1:])
+    return (*(home / name for name in USER_FILES), *named, *again)
+
+
+def home_of_files(env: Mapping[str, str]) -> Path:
+    """The directory in which OpenCode looks for the user's AGENTS.md: OPENCODE_CONFIG_DIR or its own."""
+    value = env.get("OPENCODE_CONFIG_DIR", "")
+    return Path(value) if value.startswith("/") else paths.opencode_config(env)
 
 
 def project_files(ground: Ground) -> tuple[Path, ...]:
@@ -75,7 +88,14 @@ def project_layers(site: Site) -> tuple[Layer, ...]:
 def entries(site: Site) -> tuple[str, ...]:
     """All instructions that are listed, without repeats."""
     layers = (*user_layers(site), *project_layers(site))
-    return tuple(dict.fromkeys(entry for layer in layers for entry in layer.entries))
+    content = site.env.get("OPENCODE_CONFIG_CONTENT", "").encode("utf-8", "replace")
+    found = (*(entry for layer in layers for entry in layer.entries), *entries_in(content))
+    return tuple(dict.fromkeys(found))
+
+
+def entries_in(data: bytes) -> tuple[str, ...]:
+    """The instructions of one settings file."""
+    return Layer(Path(), parse(data)[0]).entries
 
 
 def lists(site: Site, path: Path) -> bool:
@@ -88,12 +108,24 @@ def names(entry: str, path: Path, base: Path, home: Path) -> bool:
     if entry.startswith(("http://", "https://")):
         return False
     pattern = f"{home}/{entry[2:]}" if entry.startswith("~/") else entry
-    if pattern.startswith("/"):
-        return path_glob.matches(pattern, path.as_posix())
-    while pattern.startswith("./"):
-        pattern = pattern[2:]
-    below = path.relative_to(base).as_posix() if path.is_relative_to(base) else ""
-    return bool(below) and path_glob.matches(pattern, below)
+    if not pattern.startswith("/"):
+        pattern = os.path.normpath(f"{base}/{pattern}") if pattern else ""
+    return any(path_glob.matches(one, path.as_posix()) for one in alternatives(pattern))
+
+
+def alternatives(pattern: str) -> list[str]:
+    """A glob without `{a,b}` and `[ab]`, which stand for these several; too many of them are cut."""
+    done: list[str] = []
+    todo = [pattern]
+    while todo and len(done) + len(todo) <= ALTERNATIVES:
+        one = todo.pop()
+        found = _CHOICE.search(one)
+        if found is None:
+            done.append(one)
+            continue
+        choices = found[1].split(",") if found[1] is not None else list(found[2])
+        todo += [one[: found.start()] + choice + one[found.end() :] for choice in reversed(choices)]
+    return done
 
 
 def claude_switched_off(site: Ground) -> bool:

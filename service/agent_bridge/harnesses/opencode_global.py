@@ -1,6 +1,7 @@
 """By which file OpenCode gets the user's facts. Pure.
 
-Source: OpenCode 1.18.33, by running it. It shows the first that exists of AGENTS.md in its own directory and
+Source: OpenCode 1.18.33, by running it. It shows the first that exists of AGENTS.md in its own directory
+(OPENCODE_CONFIG_DIR where that is set) and
 `~/.claude/CLAUDE.md` (by HOME, whatever CLAUDE_CONFIG_DIR says), never both. Imports (`@path`) stay literal.
 """
 
@@ -25,7 +26,7 @@ class Choice:
 
 def own_file(ground: Ground) -> Path:
     """OpenCode's own file of instructions for all projects."""
-    return paths.opencode_config(ground.env) / agents_md.NAME
+    return opencode_config.home_of_files(ground.env) / agents_md.NAME
 
 
 def claudes_file(ground: Ground) -> Path:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agent_bridge import paths
-from agent_bridge.harnesses import opencode_config, opencode_files, opencode_global, prose
+from agent_bridge.harnesses import opencode_config, opencode_files, opencode_global, path_glob, prose
 from agent_bridge.harnesses.base import InstructionFile, NativeItem, Read, Site
 from agent_bridge.harnesses.observe import look
 
@@ -26,7 +26,7 @@ def reads(site: Site, start: Path) -> tuple[Read, ...]:
     _user_files(site, found)
     if site.project is not None and not opencode_config.project_switched_off(site):
         _project_files(site, start, found)
-    for entry in opencode_config.entries(site):
+    for entry in _entries(site, start):
         _listed(site, start, entry, found)
     return tuple(found.reads)
 
@@ -91,7 +91,7 @@ def _project_files(site: Site, start: Path, found: _Found) -> None:
         else:
             hidden = ""
             chosen = name if there else ""
-        listed = opencode_config.entries(site)
+        listed = _entries(site, start)
         for file in there:
             if not hidden:
                 found.add(file, f"the first name that exists of {', '.join(opencode_files.NAMES)}")
@@ -99,19 +99,30 @@ def _project_files(site: Site, start: Path, found: _Found) -> None:
                 found.add(file, "an instruction file of the project", hidden)
 
 
+def _entries(site: Site, start: Path) -> tuple[str, ...]:
+    """All instructions, also those of settings between the root and the session's directory."""
+    found = list(opencode_config.entries(site))
+    if site.project is not None and not opencode_config.project_switched_off(site):
+        for place in reversed(_upward(site, start)):
+            if place != site.checkout:
+                files = (look(place / name, place) for name in opencode_config.PROJECT_FILES)
+                found += [entry for file in files for entry in opencode_config.entries_in(file.data)]
+    return tuple(dict.fromkeys(found))
+
+
 def _listed(site: Site, start: Path, entry: str, found: _Found) -> None:
     why = f"`instructions` list {entry!r}"
     home = paths.home(site.env)
     pattern = f"{home}/{entry[2:]}" if entry.startswith("~/") else entry
-    if pattern.startswith(("http://", "https://")) or ".." in Path(pattern).parts:
+    if not pattern or pattern.startswith(("http://", "https://")):
         return
     if pattern.startswith("/"):
-        place = Path(pattern).parent
-        for path in _matching(place, Path(pattern).name):
+        # Only the last part of an absolute path is a glob.
+        for path in _matching(Path(pattern).parent, Path(pattern).name):
             found.add(_look(site, path), why)
         return
     for place in _upward(site, start):
-        for path in _matching(place, pattern.removeprefix("./")):
+        for path in _matching(place, pattern):
             found.add(_look(site, path), why)
 
 
@@ -129,23 +140,27 @@ def _upward(site: Site, start: Path) -> list[Path]:
 
 
 def _matching(place: Path, pattern: str) -> Iterator[Path]:
-    """The files below a directory that a glob means, sorted; one without wildcards needs no search."""
-    if not set(pattern) & set("*?[{"):
-        yield place / pattern
-        return
-    fixed = place
-    for part in Path(pattern).parts[:-1]:
-        if set(part) & set("*?[{"):
-            break
-        fixed = fixed / part
-    matched = [path for path in _files_below(fixed) if opencode_config.names(pattern, path, place, place)]
-    yield from sorted(matched)
+    """The files that a glob means, looked for in a directory; one without wildcards needs no search."""
+    for one in opencode_config.alternatives(pattern):
+        whole = Path(os.path.normpath(place / one))
+        if not set(one) & set("*?"):
+            yield whole
+            continue
+        fixed = whole.parent
+        while set(str(fixed)) & set("*?"):
+            fixed = fixed.parent
+        deep = "**" in one or len(whole.relative_to(fixed).parts) > 1
+        yield from sorted(
+            path
+            for path in _files_below(fixed, deep=deep)
+            if path_glob.matches(whole.as_posix(), path.as_posix())
+        )
 
 
-def _files_below(place: Path) -> Iterator[Path]:
+def _files_below(place: Path, *, deep: bool) -> Iterator[Path]:
     seen = 0
     for directory, folders, names in os.walk(place):
-        folders[:] = [name for name in folders if name not in (".git", "node_modules")]
+        folders[:] = [name for name in folders if deep and name != ".git"]
         for name in names:
             seen += 1
             if seen > WALK_LIMIT:

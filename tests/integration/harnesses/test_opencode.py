@@ -260,19 +260,30 @@ def test_what_a_session_reads_and_what_it_skips(make: Make) -> None:
             C: "Two.",
             X: "Three.",
             "sub/AGENTS.md": "Below.",
+            "sub/opencode.json": lists("below.md"),
+            "below.md": "Listed below.",
             "docs/a.md": "A.",
             "docs/deep/b.md": "B.",
             "notes.md": "Notes.",
-            ROOT: lists("docs/*.md", "notes.md", "AGENTS.md", "https://example.com/x.md", "../x.md"),
+            ROOT: lists(
+                "docs/{a,z}.md", "notes.m[dx]", "AGENTS.md", "https://example.com/x.md", "../x.md", "docs"
+            ),
+            "../x.md": "Outside.",
             "~/.config/opencode/opencode.json": lists("~/mine.md", "docs/**/b.md"),
             "~/mine.md": "Mine.",
         }
     )
     read = OPENCODE.reads(site, site.checkout / "sub")
     shown = [one.text for one in read if not one.hidden]
-    assert shown == ["Instead.", "Below.", "One.", "Mine.", "B.", "A.", "Notes."]
+    first, second = (
+        ["Instead.", "Below.", "One.", "Mine.", "B."],
+        ["A.", "Notes.", "Outside.", "Listed below."],
+    )
+    assert shown == first + second
     assert {one.path.name for one in read if one.hidden} == {"CLAUDE.md", "CONTEXT.md"}
     assert all(one.shown == (0 if one.hidden else one.size) and one.why for one in read)
+    in_root = [one.text for one in OPENCODE.reads(site, site.checkout) if not one.hidden]
+    assert in_root == [text for text in shown if "elow" not in text]
 
 
 def test_what_a_session_reads_outside_of_git(make: Make, sealed_home: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -55,13 +56,42 @@ def lists(*entries: str) -> str:
         ("~/x.md", "/p/x.md", False),
         ("/p/CLAUDE.md", "/p/CLAUDE.md", True),
         ("/p/*.md", "/p/CLAUDE.md", True),
-        ("../p/CLAUDE.md", "/p/CLAUDE.md", False),
+        ("../p/CLAUDE.md", "/p/CLAUDE.md", True),
+        ("../CLAUDE.md", "/CLAUDE.md", True),
+        ("{AGENTS,CLAUDE}.md", "/p/CLAUDE.md", True),
+        ("{AGENTS,CLAUDE}.md", "/p/CONTEXT.md", False),
+        ("[AC]*.md", "/p/CLAUDE.md", True),
+        ("[AB]*.md", "/p/CLAUDE.md", False),
+        ("**/*.md", "/p/.hidden/x.md", True),
         ("https://example.com/CLAUDE.md", "/p/CLAUDE.md", False),
         ("", "/p/CLAUDE.md", False),
     ],
 )
 def test_what_an_instruction_means(entry: str, path: str, means: bool) -> None:
     assert opencode_config.names(entry, Path(path), ROOT, HOME) is means
+
+
+def test_the_settings_that_variables_name_count_too() -> None:
+    env = {
+        "OPENCODE_CONFIG": "/x/one.json",
+        "OPENCODE_CONFIG_DIR": "/y",
+        "OPENCODE_CONFIG_CONTENT": lists("c.md"),
+    }
+    site = site_of({A: lists("a.md")}, env=env)
+    config = {
+        **site.config,
+        "/x/one.json": lists("x.md").encode(),
+        "/y/opencode.json": lists("y.md").encode(),
+    }
+    site = replace(site, config=config)
+    assert set(opencode_config.entries(site)) == {"a.md", "c.md", "x.md", "y.md"}
+    assert opencode_config.home_of_files(site.env) == Path("/y")
+    assert opencode_config.home_of_files({"HOME": "/h"}) == Path("/h/.config/opencode")
+
+
+@given(st.text(alphabet="{},[]ab*"))
+def test_a_glob_stands_for_a_bounded_number_of_names(pattern: str) -> None:
+    assert len(opencode_config.alternatives(pattern * 5)) <= opencode_config.ALTERNATIVES
 
 
 @given(st.text(), st.text(alphabet="ab/.*", min_size=1))

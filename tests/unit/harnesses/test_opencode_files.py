@@ -63,10 +63,13 @@ def file_of(name: str, data: bytes = b"", tracked: bool = False) -> InstructionF
 
 
 def carriers_of(site: Site) -> dict[str, set[str]]:
+    """By reader; a tracked file is no target where the store is kept out of Git (`targets.lay_out`)."""
     found: dict[str, set[str]] = {}
     for harness in HARNESSES:
         if not harness.only_if_used or harness.name in site.used:
             for carrier in harness.carriers(site, Scope.PROJECT):
+                if agents_md.would_publish(site, site.file(carrier.path)):
+                    continue
                 for reader in carrier.readers:
                     found.setdefault(reader, set()).add(site.file(carrier.path).name)
     return found
