@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -123,6 +124,30 @@ def test_nothing_that_opencode_keeps_is_changed(plugin: Plugin) -> None:
     assert found["result"] == [1, 2, True]
 
 
+def test_two_copies_of_the_plugin_tell_it_once(plugin: Plugin) -> None:
+    plugin.answers(TOLD)
+    found = plugin.run(
+        "const messages = [first('a')];"
+        "await Promise.all([transform({}, { messages }), transform({}, { messages })]);"
+        "await transform({}, { messages });"
+        "return messages[0].parts.map((part) => part.text)"
+    )
+    assert found["result"] == ["THE MEMORY", "hi"]
+
+
+def test_a_session_that_began_without_the_memory_gets_it_later(plugin: Plugin) -> None:
+    flag = plugin.place / "flag"
+    told = json.dumps(json.dumps(TOLD))
+    plugin.does(f"print({told}) if os.path.exists({str(flag)!r}) else open({str(flag)!r}, 'w')")
+    found = plugin.run(
+        "const before = await told('a'); const real = Date.now;"
+        "const paused = await told('a');"
+        "Date.now = () => real() + 61_000;"
+        "return [before, paused, await told('a')]"
+    )
+    assert found["result"] == [["hi"], ["hi"], ["THE MEMORY", "hi"]]
+
+
 @pytest.mark.parametrize("messages", ["[]", "undefined", "[{info: {role: 'assistant'}, parts: []}]", "[{}]"])
 def test_a_request_without_a_users_message_is_left_alone(plugin: Plugin, messages: str) -> None:
     plugin.answers(TOLD)
@@ -176,13 +201,15 @@ def test_without_a_sound_answer_a_session_is_as_without_the_plugin(plugin: Plugi
 
 
 def test_a_program_that_hangs_is_waited_for_once_and_ended(plugin: Plugin) -> None:
-    plugin.does(f"open({str(plugin.place / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(600)")
+    lock = plugin.place / "lock"
+    hold = f"import fcntl; lock = open({str(lock)!r}, 'w'); fcntl.flock(lock, fcntl.LOCK_EX)"
+    plugin.does(f"{hold}; time.sleep(600)")
     found = plugin.run("return [await told('a'), await told('b'), await told('c')]")
     assert found["result"] == [["hi"]] * 3
     assert found["ms"] < 20_000
     assert len(found["logged"]) == 1
-    with pytest.raises(ProcessLookupError):
-        os.kill(int((plugin.place / "pid").read_text()), 0)
+    with lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)  # it can be had only when the program has ended
 
 
 def test_a_tool_call_can_be_stopped(plugin: Plugin) -> None:

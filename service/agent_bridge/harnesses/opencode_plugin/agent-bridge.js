@@ -19,6 +19,7 @@ const OUTPUT_LIMIT = 4 * 1024 * 1024
 const TEXT_LIMIT = 1024 * 1024
 const QUERY_LIMIT = 1000
 const SESSIONS_KEPT = 500
+const PART = "prt_0000000000agentbridge"
 
 export const AgentBridge = async ({ client, directory }) => {
   const texts = new Map() // session -> promise of its memory
@@ -34,8 +35,9 @@ export const AgentBridge = async ({ client, directory }) => {
       .catch(() => {})
   }
 
+  /** What a session is told; null where that can't be known now. */
   async function fetchMemory() {
-    if (Date.now() < pausedUntil) return ""
+    if (Date.now() < pausedUntil) return null
     try {
       const data = await ask(["opencode", "context", "--json", "--project", directory], { limit: CONTEXT_MS })
       if (typeof data?.text !== "string") throw new Error("it answered something else than a memory")
@@ -45,13 +47,17 @@ export const AgentBridge = async ({ client, directory }) => {
     } catch (error) {
       pausedUntil = Date.now() + PAUSE_MS
       log(`Sessions start without the project's memory: ${error.message}`)
-      return ""
+      return null
     }
   }
 
   function memory(session) {
     if (!texts.has(session)) {
-      texts.set(session, fetchMemory())
+      const text = fetchMemory().then((found) => {
+        if (found === null && texts.get(session) === text) texts.delete(session) // a later message asks again
+        return found
+      })
+      texts.set(session, text)
       if (texts.size > SESSIONS_KEPT) texts.delete(texts.keys().next().value)
     }
     return texts.get(session)
@@ -124,7 +130,9 @@ export const AgentBridge = async ({ client, directory }) => {
       }
       const text = await memory(sessionID)
       if (!text) return
-      const part = { id: "prt_0000000000agentbridge", sessionID, messageID: id, type: "text", text, synthetic: true }
+      // Another copy of this plugin, installed for all projects say, may have been here before.
+      if (messages[at].parts?.some((part) => part?.id === PART)) return
+      const part = { id: PART, sessionID, messageID: id, type: "text", text, synthetic: true }
       messages[at] = { ...first, parts: [part, ...(first.parts ?? [])] }
     },
   }
