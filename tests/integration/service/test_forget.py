@@ -16,7 +16,7 @@ REMOVED = "/removed/"
 """Where the copy that the command speaks of lies."""
 
 KEPT = "/kept/"
-"""Bytes of people's files from before our first write, which undo needs: a worktree's may have had a block."""
+"""Bytes of files from before our first write, which undo needs: a worktree may come with a block."""
 
 
 @pytest.fixture(params=["with the service", "without"])
