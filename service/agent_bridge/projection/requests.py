@@ -10,6 +10,8 @@ from agent_bridge.config import Settings
 from agent_bridge.errors import UsageError
 from agent_bridge.harnesses import all_harnesses, in_use
 from agent_bridge.harnesses.base import Harness, KeyEdit
+from agent_bridge.harnesses.guarded import Broken, Guarded
+from agent_bridge.harnesses.row_harness import RowHarness
 from agent_bridge.projection import undo
 from agent_bridge.projection.ledger import Ledger
 from agent_bridge.projection.setup import set_keys
@@ -22,10 +24,13 @@ _SHORT = {"claude": "claude-code"}
 
 
 def named(name: str) -> tuple[Harness, ...]:
-    """The harness of that name, or each one for `all`. Raises UsageError with the names that there are."""
-    known = all_harnesses()
+    """The harness of that name; for `all` those with code of ours (the table's need no asking).
+
+    Raises UsageError with the names that there are.
+    """
+    known = tuple(one for one in all_harnesses() if not isinstance(one, Broken))
     if name == ALL:
-        return known
+        return tuple(one for one in known if not isinstance(one, RowHarness | Guarded))
     found = tuple(one for one in known if one.name == _SHORT.get(name, name))
     if not found:
         names = ", ".join(sorted({ALL, *_SHORT, *(one.name for one in known)}))

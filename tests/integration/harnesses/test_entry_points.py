@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ from agent_bridge.config import load_settings
 from agent_bridge.harnesses import all_harnesses, entry_points, guarded
 from agent_bridge.harnesses.base import Harness, Scope
 from agent_bridge.harnesses.observe import observe_site
-from agent_bridge.projection import setup
+from agent_bridge.projection import requests, setup
 from agent_bridge.projection.engine import Engine
 
 ROW = """
@@ -77,7 +78,10 @@ def install(short_tmp: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Instal
         monkeypatch.syspath_prepend(str(place))
         return place
 
+    ends = threading.Event()
+    monkeypatch.setattr(sys, "thing_ends", ends, raising=False)
     yield build
+    ends.set()
     for module in modules:
         sys.modules.pop(module, None)
 
@@ -187,7 +191,11 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "its row isn't right",
     ),
     "a taken name": (ROW.replace('name="thing"', 'name="codex"'), "thing_for_agents:ROW", "is taken"),
-    "never comes back": ("import time\ntime.sleep(60)", "thing_for_agents:ROW", "wasn't loaded within"),
+    "never comes back": (
+        "import sys\nsys.thing_ends.wait(60)",
+        "thing_for_agents:ROW",
+        "wasn't loaded within",
+    ),
 }
 
 
@@ -339,6 +347,18 @@ def test_the_program_finds_it_by_pythonpath(install: Install, root: Path, sealed
     assert "Staging is reset every Monday." in (root / ".thing/rules/agent-bridge.md").read_text()
     run("eject", "--yes")
     assert not (root / ".thing").exists()
+
+
+def test_what_is_asked_for_as_all_is_neither_a_row_nor_somebody_elses(install: Install) -> None:
+    install(ROW, {"thing": "thing_for_agents:ROW", "broken": "thing_for_agents:NOTHING"})
+
+    names = [harness.name for harness in requests.named("all")]
+
+    assert "codex" in names
+    assert {"thing", "cursor"}.isdisjoint(names)
+    assert not [name for name in names if "broken" in name]
+    assert [harness.name for harness in requests.named("thing")] == ["thing"]
+    assert [harness.name for harness in requests.named("cursor")] == ["cursor"]
 
 
 @pytest.mark.parametrize("words", [("--version",), ("status",)])
