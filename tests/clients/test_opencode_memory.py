@@ -122,6 +122,21 @@ def test_the_users_facts_are_in_the_file_that_opencode_reads(
         assert claude.prompt(base / "p").count(facts.BODY) == 1
 
 
+def test_the_users_facts_are_there_where_claudes_file_only_imports_them(
+    opencode: OpenCode, claude: Claude, product: Product, base: Path
+) -> None:
+    """Claude Code follows the import, OpenCode needs an instruction instead."""
+    (opencode.home / ".config/opencode").mkdir(parents=True)
+    (opencode.home / ".codex/AGENTS.md").write_text("One.\n", "utf-8")
+    (opencode.home / ".claude/CLAUDE.md").write_text("Two.\n\n@~/.codex/AGENTS.md\n", "utf-8")
+    make(base / "p", {})
+    product.init(base / "p")
+    product.run("add", f"Everywhere. {facts.BODY}", "--scope", "global", cwd=base / "p")
+    for prompt in (opencode.prompt(base / "p"), claude.prompt(base / "p")):
+        counts = [prompt.count(text) for text in (facts.BODY, "One.", "Two.")]
+        assert counts == [1, 1, 1]
+
+
 def test_without_claude_code_opencode_gets_a_file_of_its_own(
     opencode: OpenCode, sealed_home: Path, base: Path
 ) -> None:

@@ -72,8 +72,8 @@ class OpenCode(Harness):
         return () if carrier is None else (carrier,)
 
     def key_edits(self, site: Site) -> tuple[KeyEdit, ...]:
-        """Instructions: what our AGENTS.md would hide, and its own file."""
-        return opencode_files.key_edits(site)
+        """Instructions: what our AGENTS.md would hide, and its own file; of the user's, an imported one."""
+        return opencode_global.key_edits(site) if site.project is None else opencode_files.key_edits(site)
 
     def notices(self, site: Site) -> tuple[Notice, ...]:
         """What it gets twice or not at all, settings that aren't set yet or can't be read."""

@@ -164,6 +164,15 @@ def place_for(site: Site, entry: str, ours: tuple[str, ...] = ()) -> Instruction
     return next(iter(order), None)
 
 
+def user_place(site: Site, entry: str) -> InstructionFile | None:
+    """The user's settings file that lists `entry` or is to: one that exists, if there is any."""
+    files = [site.file(path) for path in (paths.opencode_config(site.env) / name for name in USER_FILES)]
+    there = [file for file in files if file.kind is FileKind.FILE and not _layer(site, file.path).problem]
+    listing = [file for file in there if entry in _layer(site, file.path).entries]
+    missing = [file for file in files[1:] if file.kind is FileKind.ABSENT]
+    return next(iter((*listing, *reversed(there), *missing)), None)
+
+
 @lru_cache(maxsize=64)
 def parse(data: bytes) -> tuple[Mapping[str, Any], str]:
     """A settings file as an object, and what is wrong with it (then the object is empty)."""

@@ -12,7 +12,16 @@ from pathlib import Path
 
 from agent_bridge import paths
 from agent_bridge.harnesses import agents_md, claude_carriers, opencode_config
-from agent_bridge.harnesses.base import Carrier, FileKind, Ground, InstructionFile, Notice, Scope, Site
+from agent_bridge.harnesses.base import (
+    Carrier,
+    FileKind,
+    Ground,
+    InstructionFile,
+    KeyEdit,
+    Notice,
+    Scope,
+    Site,
+)
 from agent_bridge.harnesses.opencode_files import NAME
 
 
@@ -44,18 +53,46 @@ def choose(site: Site) -> Choice:
     will_be = target is not None and target.real == theirs.real
     if not theirs.readable and not will_be:
         return Choice(_carrier(own, "OpenCode reads it in every project"))
-    if claude is not None and not will_be and _is_claudes(site, theirs):
-        text = (
-            f"{theirs.path} imports the file with the facts for all projects, and OpenCode, which reads "
-            f"{theirs.path}, follows no imports: it doesn't get them. With a text of your own in {own.path} "
-            "it reads that file, and they go there."
-        )
-        return Choice(None, (Notice("warning", "opencode-global-import", text, theirs.path),))
+    if target is not None and not will_be and _is_claudes(site, theirs):
+        return _by_instruction(site, target, theirs)
     empty = own.readable and not own.data.strip()
     return Choice(
         _carrier(theirs, "OpenCode reads it in every project", create=will_be),
         (_empty(own, theirs),) if empty else (),
     )
+
+
+def key_edits(site: Site) -> tuple[KeyEdit, ...]:
+    """The instruction by which OpenCode reads what Claude Code's file imports, where the facts are there."""
+    carrier = choose(site).carrier
+    if carrier is None or carrier.path in (own_file(site), claudes_file(site)):
+        return ()
+    place = opencode_config.user_place(site, str(carrier.path))
+    if place is None:
+        return ()
+    return (
+        KeyEdit(
+            path=place.path,
+            format="json",
+            key=(opencode_config.INSTRUCTIONS,),
+            value=str(carrier.path),
+            why=f"{claudes_file(site)} imports that file, and OpenCode follows no imports",
+            only_if="OpenCode is in use",
+            element=True,
+        ),
+    )
+
+
+def _by_instruction(site: Site, target: InstructionFile, theirs: InstructionFile) -> Choice:
+    """The file with the facts that Claude's imports; a block in Claude's would be a second one to Claude."""
+    if opencode_config.user_place(site, str(target.path)) is not None:
+        return Choice(_carrier(target, f"{theirs.path} imports it", create=False))
+    text = (
+        f"{theirs.path} imports the file with the facts for all projects, and OpenCode, which follows no "
+        f"imports, doesn't get them: none of its settings files in {paths.opencode_config(site.env)} can be "
+        "changed."
+    )
+    return Choice(None, (Notice("warning", "opencode-global-import", text, theirs.path),))
 
 
 def _is_the_users(own: InstructionFile) -> bool:

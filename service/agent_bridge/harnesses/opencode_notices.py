@@ -11,7 +11,7 @@ from agent_bridge.harnesses import (
     opencode_files,
     opencode_global,
 )
-from agent_bridge.harnesses.base import FileKind, InstructionFile, Notice, Site
+from agent_bridge.harnesses.base import FileKind, InstructionFile, KeyEdit, Notice, Site
 
 LARGE = 200_000
 """Bytes. An instruction file isn't cut, and a system prompt over the model's limit ends in a loop of
@@ -88,8 +88,13 @@ def _unset(site: Site) -> list[Notice]:
             "`agent-bridge init` sets it.",
             edit.path,
         )
-        for edit in opencode_files.unset(site)
+        for edit in (*opencode_files.unset(site), *_unset_for_all(site))
     ]
+
+
+def _unset_for_all(site: Site) -> list[KeyEdit]:
+    listed = {entry for layer in opencode_config.user_layers(site) for entry in layer.entries}
+    return [edit for edit in opencode_global.key_edits(site) if edit.value not in listed]
 
 
 def _large(site: Site) -> list[Notice]:

@@ -86,7 +86,7 @@ def preview_project(project: Project, settings: Settings) -> Preview:
     steps += _block_steps(survey, snapshot, coming, ledger, left_over)
     steps += _retired_steps(survey, ledger)
     native_off = dict.fromkeys((*survey.native_off, *user.native_off))
-    steps += _key_steps((*survey.keys, *native_off, *user_edits(project, survey.hooked)))
+    steps += _key_steps((*survey.keys, *native_off, *user.keys, *user_edits(project, survey.hooked)))
     steps += _hook_steps(hook_settings.stale(project, ledger, Ledger(paths.user_state()), survey.hooked))
     steps += _git_steps(project, survey, snapshot)
     counts = {

@@ -240,7 +240,7 @@ def set_user_keys(settings: Settings, project: Project, survey: Survey) -> None:
     ledger = Ledger(paths.user_state())
     user = survey_user(settings, project.environment)
     native_off = dict.fromkeys((*survey.native_off, *user.native_off))
-    edits = (*native_off, *user_edits(project, survey.hooked))
+    edits = (*native_off, *user.keys, *user_edits(project, survey.hooked))
     with files.locked(paths.user_state() / "lock", timeout=settings.lock_timeout_s, purpose=_PURPOSE):
         set_keys(ledger, edits)
 

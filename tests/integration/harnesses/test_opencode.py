@@ -173,6 +173,18 @@ GLOBAL: dict[str, tuple[dict[str, str], str | None, set[str]]] = {
     ),
     "Claude Code's imports Codex's": (
         {THEIRS: "@~/.codex/AGENTS.md", "~/.codex/AGENTS.md": "x"},
+        "~/.codex/AGENTS.md",
+        set(),
+    ),
+    "Claude Code's imports Codex's, no settings can be changed": (
+        {
+            THEIRS: "@~/.codex/AGENTS.md",
+            "~/.codex/AGENTS.md": "x",
+            **{
+                f"~/.config/opencode/{name}": "{"
+                for name in ("config.json", "opencode.json", "opencode.jsonc")
+            },
+        },
         None,
         {"opencode-global-import"},
     ),
@@ -352,3 +364,20 @@ def test_where_hooks_bring_the_others_the_facts_only_its_own_file_has_them(make:
     assert carriers_of(site)["opencode"] == [A]
     assert carriers_of(by_hook) == {"opencode": [BRIDGE]}
     assert edits_of(by_hook) == [(FOLDER, BRIDGE, True)]
+
+
+@pytest.mark.parametrize("file", ["opencode.json", "opencode.jsonc", "config.json", ""])
+def test_what_claudes_file_imports_is_listed_in_the_users_settings(
+    make: Make, sealed_home: Path, file: str
+) -> None:
+    imported = "~/.codex/AGENTS.md"
+    mine = {f"~/.config/opencode/{file}": "{}"} if file else {}
+    site = make({**USED, THEIRS: f"@{imported}", imported: "x", **mine})
+    [edit] = OPENCODE.key_edits(observe_user({"HOME": str(sealed_home)}))
+    assert edit.path == sealed_home / ".config/opencode" / (file or "opencode.json")
+    assert (edit.element, edit.key, edit.value) == (True, ("instructions",), str(sealed_home / imported[2:]))
+    assert "opencode-init-again" in codes_of(site)
+    edit.path.write_text(lists(str(edit.value)), "utf-8")
+    assert OPENCODE.key_edits(observe_user({"HOME": str(sealed_home)})) == (edit,)
+    assert site.project is not None
+    assert "opencode-init-again" not in codes_of(observe_site(site.project, site.checkout))

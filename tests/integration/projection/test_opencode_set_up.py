@@ -196,3 +196,23 @@ def test_the_switches_that_init_saw_count(
     engine.reconcile()
     assert not (claude_only / ROOT_FILE).exists()
     assert holders(claude_only) == {"AGENTS.md", "CLAUDE.md"}
+
+
+def test_the_users_instruction_comes_with_the_first_project_and_goes_with_the_last(
+    used: Path, repository: Path, settings: Settings, sealed_home: Path
+) -> None:
+    imported = sealed_home / ".codex" / "AGENTS.md"
+    imported.parent.mkdir()
+    imported.write_text("Mine.\n", "utf-8")
+    (sealed_home / ".claude" / "CLAUDE.md").write_text("@~/.codex/AGENTS.md\n", "utf-8")
+    place = used / "opencode.jsonc"
+    place.write_text("// mine\n{}\n", "utf-8")
+    assert place in {
+        step.path for step in preview.preview_project(setup.describe(repository), settings).steps
+    }
+    set_up(repository, settings)
+    assert str(imported) in place.read_text("utf-8")
+    again = preview.preview_project(setup.describe(repository), settings)
+    assert place not in {step.path for step in again.steps}
+    setup.eject(setup.describe(repository), settings)
+    assert place.read_text("utf-8") == "// mine\n{}\n"
