@@ -26,9 +26,9 @@ from agent_bridge import paths
 TROUBLE = "hook-trouble.json"
 """In the state directory: `{"at", "harness", "why"}` of the last hook that failed, until one succeeds."""
 
-_PATIENCE_S = 0.8
-"""From the start of this program to its end at the latest."""
-_INPUT_S = 0.3
+_PATIENCE_S = 0.6
+"""From here to the end at the latest; Python has been starting before."""
+_INPUT_S = 0.2
 _INPUT_BYTES = 64 * 1024
 _LIST_BYTES = 8 * 1024 * 1024
 _CONTEXT_BYTES = 1024 * 1024

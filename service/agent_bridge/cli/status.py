@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agent_bridge import paths
+from agent_bridge.cli.hook import TROUBLE
 from agent_bridge.cli.result import Message, Result, counted, info, warning
 from agent_bridge.daemon.client import NotAnsweringError, read_status
 from agent_bridge.errors import EXIT_DONE, EXIT_FAILED, EXIT_NOT_RUNNING, AgentBridgeError, NotRunningError
@@ -29,6 +30,7 @@ def status() -> Result:
         "status",
         data=document,
         view=("\n".join(_lines(document)),),
+        messages=_hook_trouble(),
         exit_code=EXIT_DONE if document.get("state") == "ok" else EXIT_FAILED,
     )
 
@@ -40,10 +42,22 @@ def _silent(state: str, error: AgentBridgeError, exit_code: int) -> Result:
         "status",
         data={"state": state, "projects": [{"root": root} for root in roots]},
         view=("\n".join(lines),),
-        messages=(*trouble, info(error.remedy)),
+        messages=(*trouble, *_hook_trouble(), info(error.remedy)),
         errors=(),
         exit_code=exit_code,
     )
+
+
+def _hook_trouble() -> tuple[Message, ...]:
+    """What a hook of ours wrote down when it had nothing to print; it has no other way to tell."""
+    try:
+        told = json.loads((paths.state_dir() / TROUBLE).read_bytes())
+        text = f"The hook that brings {told['harness']} the memory failed at {told['at']}: {told['why']}"
+    except FileNotFoundError:
+        return ()
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        text = f"A hook that brings the memory failed; {paths.state_dir() / TROUBLE} can't be read"
+    return (warning(text),)
 
 
 def _listed_projects() -> tuple[list[str], tuple[Message, ...]]:
@@ -54,7 +68,7 @@ def _listed_projects() -> tuple[list[str], tuple[Message, ...]]:
         return [str(project["root"]) for project in document["projects"]], ()
     except FileNotFoundError:
         return [], (info("No project is set up yet: `agent-bridge init`."),)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         return [], (warning(f"The list of projects can't be read: {path}: {error}"),)
 
 
