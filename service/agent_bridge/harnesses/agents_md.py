@@ -96,6 +96,16 @@ def budget(site: Site, carrier: InstructionFile) -> int:
     return codex_config.max_bytes(site) - user_size(carrier.data) - _largest_chain_below(site) - _LINE_ENDS
 
 
+def says_something(file: InstructionFile) -> bool:
+    """Whether anything but white space and our block stands in a file."""
+    try:
+        block = managed_block.find_block(file.data)
+    except (MarkerError, RefusedError):
+        return True
+    rest = file.data if block is None else file.data[: block.start] + file.data[block.end :]
+    return bool(rest.strip())
+
+
 def user_size(data: bytes) -> int:
     """The bytes of a file without our block."""
     return len(user_text(data))

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from agent_bridge import paths
 from agent_bridge.errors import RefusedError
-from agent_bridge.harnesses import agents_md, claude_settings, managed_block, opencode_files
+from agent_bridge.harnesses import agents_md, claude_settings, claude_text, managed_block, opencode_files
 from agent_bridge.harnesses.base import (
     NO_LIMIT,
     Carrier,
@@ -74,7 +74,7 @@ def asked_for(site: Site, chosen: Carrier | None) -> Choice:
     """CLAUDE.md as a second carrier, where its user asked for it by name (`sync --to claude`)."""
     project, main = site.project, site.file(MAIN)
     asked = project is not None and NAME in project.requested and project.delivery == "blocks"
-    fit = main.readable and main.inside and not claude_settings.excluded(site, main.path)
+    fit = _speaks(main) and main.inside and not claude_settings.excluded(site, main.path)
     if not asked or not fit or chosen is None or agents_md.would_publish(site, main):
         return Choice(None)
     if _same(main, site.file(chosen.path)):
@@ -135,7 +135,7 @@ def _way_to_agents_md(site: Site, shared: InstructionFile) -> str | None:
         return _ALWAYS
     if any(_same(file, shared) for file in _loaded(site, own)):
         return _IMPORTED
-    hidden = bool([file for file in own if file.readable]) or bool(_own_files_above(site))
+    hidden = any(map(_speaks, own)) or bool(_own_files_above(site))
     return _NATIVE if mode is Instructions.EITHER and not hidden else None
 
 
@@ -172,7 +172,8 @@ def _by_own_file(site: Site) -> Choice:
     notices: list[Notice] = []
     plain: Carrier | None = None
     excluded = claude_settings.excluded(site, main.path)
-    if main.readable and not excluded and not agents_md.would_publish(site, main):
+    hides = not _speaks(main) and _speaks(site.file(agents_md.NAME))
+    if main.readable and not (excluded or hides or agents_md.would_publish(site, main)):
         if main.inside:
             plain = _carrier(main, Scope.PROJECT, "the project's CLAUDE.md")
             if not opencode_files.shows_claude_md(site):
@@ -196,15 +197,16 @@ def _by_own_file(site: Site) -> Choice:
 
 def _last_resort(site: Site, notices: tuple[Notice, ...]) -> Choice:
     """Where rules can't be used: one of the other files, none of which may hide AGENTS.md anew."""
-    for name in (IN_FOLDER, LOCAL):
+    hidden = any(map(_speaks, _own_files(site))) or bool(_own_files_above(site))
+    hidden = hidden or claude_settings.instructions(site) is Instructions.CLAUDE_ONLY
+    for name in (IN_FOLDER, LOCAL) if hidden else ():
         file = site.file(name)
         usable = file.readable and file.inside and not claude_settings.excluded(site, file.path)
         if usable and not agents_md.would_publish(site, file):
             return Choice(_carrier(file, Scope.PROJECT, f"the project's {name}"), notices)
-    hidden = bool([file for file in _own_files(site) if file.readable]) or bool(_own_files_above(site))
     local = site.file(LOCAL)
     free = local.kind is FileKind.ABSENT and not claude_settings.excluded(site, local.path)
-    if free and (hidden or claude_settings.instructions(site) is Instructions.CLAUDE_ONLY):
+    if free and hidden:
         return Choice(_carrier(local, Scope.PROJECT, "AGENTS.md is hidden already", local=True), notices)
     text = "There is no file by which Claude Code could get the texts of facts without hiding others."
     return Choice(None, (*notices, Notice("warning", "claude-no-carrier", text, site.checkout)))
@@ -262,14 +264,21 @@ def _loaded(site: Site, start: list[InstructionFile]) -> list[InstructionFile]:
 
 def _imports(file: InstructionFile) -> tuple[str, ...]:
     """What the user's text of a file imports. Our block doesn't count: it must not decide where it stands."""
-    data = file.data[:IMPORT_SCAN_LIMIT]
+    return imports(_users_text(file.data[:IMPORT_SCAN_LIMIT]).decode("utf-8-sig", "replace"))
+
+
+def _speaks(file: InstructionFile) -> bool:
+    """Whether a person's text stands in a file. One that is empty or has only comments hides no AGENTS.md,
+    so nothing may be put into it: with a block it would."""
+    return file.readable and claude_text.shown(_users_text(file.data)) != ""
+
+
+def _users_text(data: bytes) -> bytes:
     try:
         block = managed_block.find_block(data)
     except RefusedError:
         block = None
-    if block is not None:
-        data = data[: block.start] + b"\n" + data[block.end :]
-    return imports(data.decode("utf-8-sig", "replace"))
+    return data if block is None else data[: block.start] + b"\n" + data[block.end :]
 
 
 def _same(one: InstructionFile, other: InstructionFile) -> bool:

@@ -174,11 +174,13 @@ class Codex(Harness):
         if not site.file(home).is_directory:
             return ()
         override, shared = site.file(home / agents_md.OVERRIDE), site.file(home / agents_md.NAME)
+        # An empty one hides nothing in the home; with a block in it, it would.
+        hides = override.readable and agents_md.says_something(override)
         found: list[tuple[InstructionFile, tuple[str, ...], bool]] = []
-        if override.readable:
+        if hides:
             found.append((override, (self.name,), False))
-        if shared.readable or not override.readable:
-            found.append((shared, () if override.readable else (self.name,), True))
+        if shared.readable or not hides:
+            found.append((shared, () if hides else (self.name,), True))
         return tuple(
             Carrier(
                 path=file.path,

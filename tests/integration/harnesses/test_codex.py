@@ -133,6 +133,7 @@ def test_ignored_files_below_do_not_count(make: Make) -> None:
             {"~/.codex/AGENTS.override.md": "x", "~/.codex/AGENTS.md": "x"},
             ["AGENTS.override.md", "AGENTS.md"],
         ),
+        ({"~/.codex/AGENTS.override.md": " \n", "~/.codex/AGENTS.md": "x"}, ["AGENTS.md"]),
         ({CONFIG: UNTRUSTED}, ["AGENTS.md"]),
     ],
 )
