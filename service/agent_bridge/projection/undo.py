@@ -102,7 +102,10 @@ def _keep_what_is_foreign(ledger: Ledger, image: FileImage) -> None:
 
 
 def _undo_file(_ledger: Ledger, entry: Entry) -> Undone:
-    image = files.read_image(Path(entry.path), plain=True)
+    path = Path(entry.path)
+    if path.is_symlink() or path.is_dir():
+        return Undone(entry.path, "untouched", "replaced by somebody else since, left alone")
+    image = files.read_image(path)
     if not image.existed:
         return Undone(entry.path, "untouched", "the file is gone")
     if not apply.is_our_file(entry, image.data):

@@ -82,6 +82,25 @@ def test_a_plugin_that_its_user_has_changed_is_kept(ledger: Ledger, directory: P
     assert plugin.read_bytes().endswith(b"// mine\n")
 
 
+@pytest.mark.parametrize("kind", ["link", "directory", "nothing"])
+def test_what_took_its_place_is_left_alone(
+    ledger: Ledger, directory: Path, sealed_home: Path, kind: str
+) -> None:
+    plugin = opencode_plugin.install(ledger, directory, None).plugin
+    mine = sealed_home / "mine.js"
+    mine.write_bytes(plugin.read_bytes())
+    plugin.unlink()
+    if kind == "link":
+        plugin.symlink_to(mine)
+    elif kind == "directory":
+        plugin.mkdir()
+    assert opencode_plugin.keep_current(ledger) == [] or kind != "nothing"
+    (undone,) = opencode_plugin.remove_plugin(ledger, directory)
+    assert undone.outcome == "untouched"
+    assert mine.exists()
+    assert plugin.exists() is (kind != "nothing")
+
+
 def test_another_versions_plugin_is_brought_to_ours(
     ledger: Ledger, directory: Path, monkeypatch: pytest.MonkeyPatch, sealed_home: Path
 ) -> None:
