@@ -25,7 +25,10 @@ from agent_bridge.harnesses.base import (
 from agent_bridge.harnesses.row import is_below
 
 SLOW_S = 1.0
-"""Seconds after which an answer counts as slow; that harness isn't asked again by this process."""
+"""Seconds after which an answer counts as slow."""
+
+SLOW_TIMES = 3
+"""After so many slow answers a harness isn't asked again by this process: one may be the machine's fault."""
 
 T = TypeVar("T")
 
@@ -63,12 +66,12 @@ class Guarded(Harness):
     only_if_used = True
 
     def __init__(self, inner: Harness) -> None:
-        """`inner` is asked until it takes too long once."""
+        """`inner` is asked until it has been slow too often."""
         self.inner = inner
         self.name = inner.name
         self.title = inner.title
         self._trouble: dict[str, str] = {}
-        self._slow = False
+        self._slow = 0
 
     def detect(self, env: Mapping[str, str]) -> bool:
         """As it says."""
@@ -176,7 +179,7 @@ class Guarded(Harness):
         return self._ask(name, checked, ())
 
     def _ask(self, name: str, ask: Callable[[], T], default: T) -> T:
-        if self._slow:
+        if self._slow >= SLOW_TIMES:
             return default
         started = time.monotonic()
         try:
@@ -186,9 +189,10 @@ class Guarded(Harness):
             return default
         took = time.monotonic() - started
         if took > SLOW_S:
-            self._slow = True
-            self._trouble[name] = f"it took {took:.1f} seconds, so it isn't asked any more"
-            return default
+            self._slow += 1
+            if self._slow >= SLOW_TIMES:
+                self._trouble[name] = f"it took {took:.1f} seconds, once too often: it isn't asked any more"
+                return default
         self._trouble.pop(name, None)
         return answer
 

@@ -142,7 +142,8 @@ class RowHarness(Harness):
             if not file.readable:
                 continue
             hidden = f"{first} comes first, and {self.title} reads one of its files" if first else ""
-            why = f"one of the files that {self.title} reads"
+            which = "the first of the files" if self.row.first_only else "one of the files"
+            why = f"{which} that {self.title} reads"
             yield self._read(file, why, hidden)
             if self.row.first_only:
                 first = first or name
