@@ -6,9 +6,10 @@ either; who calls decides what becomes of it.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from types import TracebackType
 
 from agent_bridge import files
@@ -44,6 +45,7 @@ class Intake:
         self._known = _Known()
         self._alike = KnownTexts(threshold=threshold, contained=False)
         self._lock: files.Locking | None = None
+        self._unsettled: list[Path] = []
 
     def __enter__(self) -> Intake:
         if not self._dry:
@@ -90,19 +92,33 @@ class Intake:
             path = f"{stem}.md" if not attempt else f"{stem}.imported-{attempt}.md"
             if path in self._known.paths:
                 continue
-            content = self._with_own_id(path, data)
+            fact, content = self._with_own_id(path, data)
             if self._written(path, content):
-                added = parse_fact(path, content)
-                self._learn(added)
-                return added
+                self._learn(fact)
+                return fact
         raise RefusedError("No free name was found for the new fact", path=self._store.root / f"{stem}.md")
 
-    def _with_own_id(self, path: str, data: bytes) -> bytes:
-        if parse_fact(path, data).id not in self._known.ids:
-            return data
+    def settle(self) -> None:
+        """Let what was put survive a power cut; many at once, since the first takes the others along."""
+        written, self._unsettled = self._unsettled, []
+        for path in (*written, *{path.parent for path in written}):
+            try:
+                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                continue  # removed by somebody meanwhile
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def _with_own_id(self, path: str, data: bytes) -> tuple[Fact, bytes]:
+        fact = parse_fact(path, data)
+        if fact.id not in self._known.ids:
+            return fact, data
         stem = PurePosixPath(path).stem
         free = (stem, *(f"{stem}.imported-{number}" for number in range(1, _TRIES)))
-        return set_keys(data, {"id": next((name for name in free if name not in self._known.ids), stem)})
+        content = set_keys(data, {"id": next((name for name in free if name not in self._known.ids), stem)})
+        return parse_fact(path, content), content
 
     def _written(self, path: str, content: bytes) -> bool:
         if self._dry:
@@ -111,9 +127,11 @@ class Intake:
         if image.existed:
             return False
         try:
-            return files.replace(image, content, keep_dir=self._store.state / "kept")
+            files.replace(image, content, keep_dir=self._store.state / "kept", sync=False)
         except ConflictError:
             return False
+        self._unsettled.append(image.real)
+        return True
 
     def _learn(self, fact: Fact) -> None:
         self._known.texts.setdefault(fact.text_hash, fact.id)

@@ -76,6 +76,14 @@ def test_a_dry_run_writes_nothing_and_says_the_same(store: Store, tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
+def test_settling_passes_over_what_is_gone_by_then(store: Store) -> None:
+    with Intake(store, threshold=0.5) as intake:
+        intake.put("entries/one", _bytes("First."))
+        (store.root / intake.put("entries/two", _bytes("Another thing.")).path).unlink()
+        intake.settle()
+    assert [fact.body for fact in store.scan().facts] == ["First."]
+
+
 def test_the_lock_is_held_and_given_back(store: Store) -> None:
     with Intake(store, threshold=0.5), pytest.raises(LockTimeoutError):
         Store(store.root, state=store.state, lock_timeout_s=0.05).add("Meanwhile.")

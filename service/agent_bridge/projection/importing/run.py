@@ -132,8 +132,9 @@ class _Run:
         )
 
     def save(self) -> None:
-        """Write the record, where there is something new in it."""
+        """Write the record, where there is something new in it; never before the facts that it speaks of."""
         if self.unsaved and not self.wishes.dry:
+            self.intake.settle()
             record.save(self.store.state, record.load(self.store.state) | self.known)
             self.unsaved = 0
 
