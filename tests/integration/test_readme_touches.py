@@ -73,6 +73,17 @@ CASES = (
         },
         {".config/opencode/keep": ""},
     ),
+    *(
+        Case(
+            f"OpenCode, and an import in Claude's global file: {name}",
+            home={
+                ".claude/CLAUDE.md": "@~/.codex/AGENTS.md\n",
+                ".codex/AGENTS.md": "Mine.\n",
+                f".config/opencode/{name}": "{}\n",
+            },
+        )
+        for name in ("opencode.json", "opencode.jsonc")
+    ),
     Case("an override of the user's", home={".codex/AGENTS.override.md": "Mine.\n"}),
     Case(
         "memories of both",
