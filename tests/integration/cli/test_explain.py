@@ -143,6 +143,20 @@ def test_cuts_doubles_and_facts_without_room_are_told(program: Program, agents: 
     assert "Shown twice:" in text
 
 
+def test_what_a_hook_prints_is_part_of_it(program: Program, agents: Path) -> None:
+    (program.cwd / "CLAUDE.md").write_text("Here.\n")
+    assert program("init", "--yes", "--hooks").code == 0
+    fact = program.id_of(TEXT)
+
+    for name in ("claude", "codex"):
+        told = _one(program, name)
+        [hook] = [read for read in told["reads"] if "hook" in read["why"]]
+        assert hook["facts"] == 1
+        assert fact in Path(hook["path"]).read_text()
+        assert told["missing"] == []
+        assert told["doubles"] == []
+
+
 def test_it_fits_eighty_columns_and_changes_nothing(program: Program, agents: Path) -> None:
     (program.cwd / "CLAUDE.md").write_text(f"{SPACES}\n@AGENTS.md\n")
     (program.cwd / "AGENTS.md").write_text(f"{SPACES}\n")
