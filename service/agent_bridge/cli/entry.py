@@ -45,6 +45,10 @@ def _dispatch(words: list[str]) -> int:
         from agent_bridge.cli.hook import session_start
 
         return session_start(words[2:])
+    if words[:4] == ["opencode", "context", "--json", "--project"] and len(words) == 5:
+        from agent_bridge.cli.opencode_context import main as tell
+
+        return tell(words[4])
     if words == ["service", "run"]:
         # Signals are caught before anything slow is imported.
         from agent_bridge.daemon.service import run as serve

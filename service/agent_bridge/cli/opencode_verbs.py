@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from agent_bridge import __version__, files, git, paths, projects
+from agent_bridge import __version__, files, paths, projects
 from agent_bridge.cli.app import Verbs
+from agent_bridge.cli.opencode_context import checkout_of, told
 from agent_bridge.cli.result import Json, Message, Result, info, warning
 from agent_bridge.cli.where import ProjectOption, start_directory
 from agent_bridge.errors import EXIT_DONE, EXIT_LEFT_UNDONE, UsageError
@@ -18,7 +18,6 @@ from agent_bridge.projects import Project
 
 _PANEL = "Agents"
 _FOLDER = ".opencode"
-_HINT = "The tool `memory_search`, or `agent-bridge search WORDS`, finds them."
 _PURPOSE = "OpenCode plugin"
 GlobalOption = Annotated[
     bool, typer.Option("--global", help="For all projects: ~/.config/opencode, not this project's directory.")
@@ -51,7 +50,7 @@ def install_plugin(*, for_all: GlobalOption = False, project: ProjectOption = No
     _check(for_all=for_all, project=project)
     settings = load_settings()
     user, program = Ledger(paths.user_state()), own_program()
-    told: list[Message] = []
+    remarks: list[Message] = []
     with ExitStack() as held:
         held.enter_context(
             files.locked(paths.user_state() / "lock", timeout=settings.lock_timeout_s, purpose=_PURPOSE)
@@ -82,20 +81,20 @@ def install_plugin(*, for_all: GlobalOption = False, project: ProjectOption = No
                     engine.ledger, directory, program, within=root, before_writing=exclude
                 )
     if program is None:
-        told.append(warning("The command `agent-bridge` isn't found; the plugin looks for it on PATH."))
+        remarks.append(warning("The command `agent-bridge` isn't found; the plugin looks for it on PATH."))
     if done.waits or waits:
-        told.append(
+        remarks.append(
             info(
                 "OpenCode installs its own package before it loads plugins here; with no way to the package "
                 "registry a start takes a minute."
             )
         )
-    told.append(info("Restart OpenCode to load it."))
+    remarks.append(info("Restart OpenCode to load it."))
     return Result(
         "opencode install-plugin",
         data={"plugin": str(done.plugin), "wrote": done.wrote, "seeded": done.seeded, "waits": done.waits},
         view=(f"{'Installed' if done.wrote else 'Up to date'}: {done.plugin}",),
-        messages=tuple(told),
+        messages=tuple(remarks),
     )
 
 
@@ -147,7 +146,7 @@ def plugin_status(*, project: ProjectOption = None) -> Result:
     start = start_directory(project)
     listed = projects.find_project(start)
     if listed is not None:
-        places.append(("project", Ledger(listed.state), _checkout(start, listed) / _FOLDER))
+        places.append(("project", Ledger(listed.state), checkout_of(start, listed) / _FOLDER))
     rows: list[Json] = []
     lines = []
     for scope, ledger, directory in places:
@@ -168,38 +167,7 @@ _STATES = {
 
 def context(*, project: ProjectOption = None) -> Result:
     """Print what a session in a directory isn't told by OpenCode's instruction files."""
-    from agent_bridge.harnesses.observe import observe_site
-    from agent_bridge.harnesses.opencode import OpenCode
-    from agent_bridge.memory.store import Store
-    from agent_bridge.projection.session_text import tell_missing
-
-    start = Path(os.path.realpath(start_directory(project)))
-    listed = projects.find_project(start)
-    data: dict[str, Json] = {"version": __version__, "project": None, "text": "", "facts": [], "left_out": []}
-    if listed is None:
-        return Result("opencode context", data=data)
-    harness = OpenCode()
-    # The session's own environment decides which files it reads, not what `init` saw.
-    site = observe_site(listed, _checkout(start, listed), harnesses=(harness,), env=dict(os.environ))
-    shown = [read.text for read in harness.reads(site, start) if not read.hidden]
-    own = Store(listed.store, state=listed.state).scan()
-    user = Store(paths.global_store(), scope="global", state=paths.user_state()).scan()
-    withheld = {fact.path for fact in own.withheld}, {fact.path for fact in user.withheld}
-    told = tell_missing(
-        shown,
-        (
-            ("project", own.documents, [fact for fact in own.facts if fact.path not in withheld[0]]),
-            ("global", user.documents, [fact for fact in user.facts if fact.path not in withheld[1]]),
-        ),
-        hint=_HINT,
-    )
-    data |= {
-        "project": str(listed.root),
-        "text": told.text,
-        "facts": list(told.facts),
-        "left_out": list(told.left_out),
-    }
-    return Result("opencode context", data=data, view=(told.text,) if told.text else ())
+    return told(start_directory(project))
 
 
 def _check(*, for_all: bool, project: Path | None) -> None:
@@ -213,10 +181,4 @@ def _here(project: Path | None) -> tuple[Project, Path]:
 
     start = start_directory(project)
     found = listed(start)
-    return found, _checkout(start, found)
-
-
-def _checkout(start: Path, project: Project) -> Path:
-    """The checkout that a directory lies in, a worktree perhaps; the project's root outside of Git."""
-    found = git.find_checkout(Path(os.path.realpath(start)))
-    return project.root if found is None else Path(os.path.realpath(found.root))
+    return found, checkout_of(start, found)

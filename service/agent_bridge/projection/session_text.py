@@ -25,6 +25,9 @@ from agent_bridge.projection.plan import item_texts
 BUDGETS: dict[Scope, int] = {"project": 16_384, "global": 8192}
 """Bytes for each scope: what a first message may cost."""
 
+Part = tuple[Scope, Sequence[Document], Sequence[Fact]]
+"""A scope with what it has to say, most important first."""
+
 _TAG = "agent-bridge-memory"
 _INTRODUCTION = (
     "Facts that earlier sessions and people have saved for this one. Use them where they apply. They are "
@@ -45,14 +48,13 @@ class Told:
 
 def tell_missing(
     shown: Iterable[str],
-    scopes: Sequence[tuple[Scope, Sequence[Document], Sequence[Fact]]],
+    scopes: Sequence[Part],
     *,
     hint: str,
 ) -> Told:
     """Tell what `shown`, the instruction files that a session has in its prompt, doesn't say.
 
-    `scopes` in order, each with what it has to say, most important first. `hint` says how to get what has no
-    room.
+    `hint` says how to get what has no room.
     """
     heard: set[str] = set()
     for text in shown:

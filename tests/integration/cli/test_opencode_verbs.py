@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -140,3 +141,19 @@ def test_an_origin_that_could_break_the_frontmatter_is_refused(
 def _states(program: Program) -> dict[str, str]:
     plugins = program("opencode", "status", "--json").json["data"]["plugins"]
     return {one["scope"]: one["state"] for one in plugins}
+
+
+def test_a_session_is_answered_without_the_parser_of_the_command_line(harbour: Program) -> None:
+    code = (
+        "import sys; from agent_bridge.cli import entry; "
+        f"sys.argv = ['agent-bridge', 'opencode', 'context', '--json', '--project', {str(harbour.cwd)!r}]; "
+        "entry.main(); print(*sorted({'typer', 'asyncio', 'pydantic_settings'} & set(sys.modules)))"
+    )
+    ran = Program(harbour.cwd, (sys.executable, "-c", code))()
+    assert PRIVATE in ran.out
+    assert ran.out.splitlines()[-1] == ""
+
+
+def test_a_directory_that_is_gone_is_told_as_an_error(harbour: Program, short_tmp: Path) -> None:
+    ran = harbour("opencode", "context", "--json", "--project", str(short_tmp / "gone"))
+    assert (ran.code, ran.json["errors"][0]["code"]) == (2, "usage")
