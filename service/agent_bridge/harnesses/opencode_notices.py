@@ -80,9 +80,11 @@ def _doubles(site: Site) -> list[Notice]:
 
 
 def _unset(site: Site) -> list[Notice]:
+    """It is a warning where OpenCode has no facts until then."""
+    alone = all(carrier.kind == "own" for carrier in opencode_files.carriers(site))
     return [
         Notice(
-            "info",
+            "warning" if alone and edit.value == opencode_files.BRIDGE else "info",
             "opencode-init-again",
             f"{edit.path} doesn't list {edit.value!r} in `instructions`: {edit.why}. "
             "`agent-bridge init` sets it.",

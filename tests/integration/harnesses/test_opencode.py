@@ -381,3 +381,16 @@ def test_what_claudes_file_imports_is_listed_in_the_users_settings(
     assert OPENCODE.key_edits(observe_user({"HOME": str(sealed_home)})) == (edit,)
     assert site.project is not None
     assert "opencode-init-again" not in codes_of(observe_site(site.project, site.checkout))
+
+
+def test_a_setting_without_which_it_has_no_facts_is_a_warning(make: Make) -> None:
+    site = make({**USED, A: "x" * 31_000})
+    assert [one.level for one in OPENCODE.notices(site)] == ["warning"]
+    (site.checkout / A).write_text("x", "utf-8")
+    assert site.project is not None
+    asked = replace(site.project, requested=("opencode",))
+    told = OPENCODE.notices(observe_site(asked, site.checkout))
+    assert [(one.code, one.level) for one in told] == [
+        ("opencode-double", "info"),
+        ("opencode-init-again", "info"),
+    ]
