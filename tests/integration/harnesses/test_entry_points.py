@@ -363,6 +363,27 @@ def test_what_is_asked_for_as_all_is_neither_a_row_nor_somebody_elses(install: I
     assert [harness.name for harness in requests.named("cursor")] == ["cursor"]
 
 
+def test_the_list_shows_them_and_what_is_wrong(install: Install, root: Path) -> None:
+    place = install(ROW, {"thing": "thing_for_agents:ROW", "broken": "thing_for_agents:NOTHING"})
+    done = subprocess.run(
+        [sys.executable, "-m", "agent_bridge.cli.entry", "harnesses", "--json"],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(place)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    document = json.loads(done.stdout)
+    (thing,) = [one for one in document["data"]["harnesses"] if one["name"] == "thing"]
+
+    assert (thing["source"], thing["way"]) == (
+        "https://thing.example/docs",
+        ".thing/rules/agent-bridge.md",
+    )
+    assert [message["text"] for message in document["messages"] if "broken of" in message["text"]]
+    assert not [one for one in document["data"]["harnesses"] if "broken" in one["name"]]
+
+
 @pytest.mark.parametrize("words", [("--version",), ("status",)])
 def test_what_answers_fast_loads_no_harness(words: tuple[str, ...], install: Install, root: Path) -> None:
     place = install(f"open({str(root / 'loaded')!r}, 'w').close()\n{ROW}", {"thing": "thing_for_agents:ROW"})
