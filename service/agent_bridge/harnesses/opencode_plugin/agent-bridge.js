@@ -41,8 +41,10 @@ export const AgentBridge = async ({ client, directory }) => {
     try {
       const data = await ask(["opencode", "context", "--json", "--project", directory], { limit: CONTEXT_MS })
       if (typeof data?.text !== "string") throw new Error("it answered something else than a memory")
-      if (data.version !== VERSION)
-        log(`The plugin is of version ${VERSION}, agent-bridge of ${data.version}: \`agent-bridge opencode install-plugin\` updates it.`)
+      if (data.version !== VERSION) {
+        const versions = `The plugin is of version ${VERSION}, agent-bridge of ${data.version}`
+        log(`${versions}: \`agent-bridge opencode install-plugin\` updates it.`)
+      }
       return data.text
     } catch (error) {
       pausedUntil = Date.now() + PAUSE_MS
@@ -133,7 +135,7 @@ export const AgentBridge = async ({ client, directory }) => {
       // Another copy of this plugin, installed for all projects say, may have been here before.
       if (messages[at].parts?.some((part) => part?.id === PART)) return
       const part = { id: PART, sessionID, messageID: id, type: "text", text, synthetic: true }
-      messages[at] = { ...first, parts: [part, ...(first.parts ?? [])] }
+      messages[at] = { ...messages[at], parts: [part, ...(messages[at].parts ?? [])] }
     },
   }
 }
@@ -157,7 +159,7 @@ async function answered(work) {
 async function remember(args, directory, context) {
   const text = typeof args?.text === "string" ? plain(args.text) : ""
   if (!text.trim()) throw new Error("the text is empty.")
-  if (Buffer.byteLength(text) > TEXT_LIMIT) throw new Error("the text is over 1 MiB; a fact is a few sentences.")
+  if (Buffer.byteLength(text) > TEXT_LIMIT) throw new Error("the text is over 1 MiB; a fact has a few sentences.")
   const words = ["add", "--json", "--source", "opencode", "--project", directory]
   if (context?.sessionID) words.push(`--session=${context.sessionID}`)
   for (const tag of tagsOf(args.tags)) words.push(`--tag=${tag}`)
@@ -168,7 +170,7 @@ async function remember(args, directory, context) {
 }
 
 async function search(args, directory, context) {
-  const query = typeof args?.query === "string" ? oneLine(args.query).slice(0, QUERY_LIMIT) : ""
+  const query = typeof args?.query === "string" ? cut(oneLine(args.query), QUERY_LIMIT) : ""
   if (!query) throw new Error("say what to search for.")
   const words = ["search", "--json", "--limit", "20", "--project", directory, "--", query]
   const { data, messages } = await envelope(words, { limit: TOOL_MS, abort: context?.abort })
@@ -179,13 +181,18 @@ async function search(args, directory, context) {
 
 function tagsOf(tags) {
   const given = typeof tags === "string" ? tags.split(",") : Array.isArray(tags) ? tags : []
-  const texts = given.filter((tag) => typeof tag === "string").map((tag) => oneLine(tag).slice(0, 100).trim())
+  const words = given.filter((tag) => typeof tag === "string")
+  const texts = words.map((tag) => cut(oneLine(tag), 100))
   return texts.filter(Boolean).slice(0, 20)
 }
 
 // Without NULs, which no argument and no fact can have, and without halves of characters.
 function plain(text) {
   return text.replaceAll("\0", "").toWellFormed()
+}
+
+function cut(text, limit) {
+  return text.slice(0, limit).toWellFormed().trim()
 }
 
 function oneLine(text) {
@@ -220,7 +227,8 @@ function run(program, words, { limit, input = "", abort }) {
     const child = spawn(program, words, { stdio: ["pipe", "pipe", "ignore"], windowsHide: true })
     const pieces = []
     let size = 0
-    const timer = setTimeout(() => end(new Error(`agent-bridge didn't answer within ${limit / 1000} s.`)), limit)
+    const late = new Error(`agent-bridge didn't answer within ${limit / 1000} s.`)
+    const timer = setTimeout(() => end(late), limit)
     const stop = () => end(new Error("it was stopped."))
 
     // Settled here and not when the pipes close: a grandchild may hold them open.
@@ -234,7 +242,10 @@ function run(program, words, { limit, input = "", abort }) {
       reject(error)
     }
 
-    child.on("error", (error) => end(Object.assign(new Error(`agent-bridge can't be run: ${error.message}`), { code: error.code })))
+    child.on("error", (error) => {
+      const failure = new Error(`agent-bridge can't be run: ${error.message}`)
+      end(Object.assign(failure, { code: error.code }))
+    })
     child.on("close", () => end())
     child.stdout.on("data", (piece) => {
       size += piece.length
