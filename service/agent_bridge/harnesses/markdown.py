@@ -23,6 +23,7 @@ _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?$")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _RULE = re.compile(r" {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})$")
 _LIST_ITEM = re.compile(r"([ \t]*)(?:[-*+]|\d{1,9}[.)])(?:[ \t]+(.*)|$)")
+_CHECKBOX = re.compile(r"^\[[ xX]\] ")
 _FENCE = re.compile(r" {0,3}(?:(`{3,})[^`]*|(~{3,}).*)$")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 
@@ -112,13 +113,17 @@ def first_heading(text: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=32)  # what people wrote around a block stays the same over many renderings
 def whole_texts(text: str) -> frozenset[str]:
-    """Each paragraph and list item of a markdown text, normalised. Comments, headings and code aren't."""
+    """Each paragraph and list item of a markdown text, normalised. Comments, headings and code aren't.
+
+    An item with a checkbox is there with it and without.
+    """
     found: set[str] = set()
     current: list[str] = []
 
     def flush() -> None:
         if current:
-            found.add(normalise("\n".join(current)))
+            whole = normalise("\n".join(current))
+            found.update((whole, _CHECKBOX.sub("", whole, count=1)))
             current.clear()
 
     fences = Fences()

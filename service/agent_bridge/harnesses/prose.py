@@ -23,7 +23,7 @@ from agent_bridge.memory.visible import one_line
 MAX_BYTES = 1024 * 1024
 """What stands behind so many bytes of a file is not looked at."""
 
-MAX_ITEMS = 5000
+MAX_ITEMS = 2000
 """At most so many texts of one file."""
 
 _TITLE_LENGTH = 100

@@ -114,7 +114,9 @@ class KnownTexts:
 
     def _most_contained(self, plain: frozenset[str], telling: frozenset[str]) -> Likeness | None:
         best: tuple[float, str] | None = None
-        for key in {key for word in telling for key in self._by_telling.get(word, ())}:
+        # Two words are shared at least, so one of them is not the most frequent one.
+        holding = sorted((self._by_telling.get(word, ()) for word in telling), key=len)
+        for key in {key for keys in holding[:-1] for key in keys}:
             score = containment(telling, self._texts[key][1])
             if score >= CONTAINED and (best is None or (-score, key) < (-best[0], best[1])):
                 best = (score, key)

@@ -166,6 +166,12 @@ def test_any_bytes_are_taken(data: bytes) -> None:
     assert all(isinstance(item, str) and item for item in items_of(data))
 
 
+@pytest.mark.parametrize("name", ["checkboxes", "nested", "nested by tabs", "several lines", "CRLF and CR"])
+def test_a_fact_made_of_an_item_is_not_shown_twice_in_its_file(name: str) -> None:
+    text, items = _CASES[name]
+    assert {normalise(item) for item in items} <= whole_texts(text)
+
+
 @given(st.lists(st.from_regex(r"[A-Za-z][A-Za-z ]{0,20}[a-z]", fullmatch=True), min_size=1, max_size=8))
 def test_a_plain_list_gives_what_the_renderer_knows_as_whole_texts(texts: list[str]) -> None:
     file = "".join(f"- {text}\n" for text in texts)
