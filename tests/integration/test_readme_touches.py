@@ -19,6 +19,7 @@ from agent_bridge.memory.search import Search
 from agent_bridge.memory.store import Store
 from agent_bridge.projection import setup
 from agent_bridge.projection.engine import Engine, global_engine
+from agent_bridge.projects import Delivery
 
 _ELSEWHERE = {
     "~/.config/agent-bridge/",  # never written
@@ -44,6 +45,7 @@ class Case:
     project: dict[str, str] = field(default_factory=dict)
     home: dict[str, str] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)
+    delivery: Delivery = "blocks"
 
 
 CASES = (
@@ -84,6 +86,7 @@ CASES = (
         )
         for name in ("opencode.json", "opencode.jsonc")
     ),
+    Case("hooks", {"AGENTS.md": "Tabs.\n", "CLAUDE.md": "Brief.\n"}, delivery="hooks"),
     Case("an override of the user's", home={".codex/AGENTS.override.md": "Mine.\n"}),
     Case(
         "memories of both",
@@ -154,7 +157,7 @@ def _touched(home: Path, case: Case, before: dict[str, object] | None = None) ->
     if before is not None:
         before.update(first)
     settings = load_settings()
-    project = setup.describe(root)
+    project = setup.describe(root, delivery=case.delivery)
     setup.init(project, settings)
     for store in (
         Store(project.store, state=project.state),
