@@ -226,9 +226,9 @@ class _Chain:
     def _is_main_checkout_around(self, place: Path) -> bool:
         """Whether a directory belongs to the main checkout around this worktree: it isn't read too."""
         site = self.site
-        if site.project is None or site.is_main or place.is_relative_to(site.checkout):
+        if site.project is None or place.is_relative_to(site.checkout):
             return False
-        return place.is_relative_to(site.project.root)
+        return place.is_relative_to(site.project.main or site.project.root)
 
     def _rules_below(self, place: Path, depth: int) -> Iterator[Path]:
         names = self.disk.names(place)[:RULES_LIMIT] if depth else ()

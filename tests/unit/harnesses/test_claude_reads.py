@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -255,6 +256,8 @@ def test_a_worktree_inside_its_main_checkout_reads_only_the_local_file_of_that()
     found = reads(site, worktree, _disk(files, {}))
 
     assert _shown(found) == ["CLAUDE.local.md", ".wt/a/CLAUDE.md"]
+    alone = replace(site, project=Project("0" * 16, worktree, main=ROOT), is_main=True)
+    assert _shown(reads(alone, worktree, _disk(files, {}))) == _shown(found)
 
 
 @pytest.mark.parametrize(
