@@ -62,9 +62,6 @@ def install_plugin(*, for_all: GlobalOption = False, project: ProjectOption = No
         else:
             listed, checkout = _here(project)
             directories = [(listed, checkout / _FOLDER, checkout)]
-            waits = opencode_plugin.seed(user, paths.opencode_config())
-        if (paths.home() / _FOLDER).is_dir():  # OpenCode looks there too
-            waits |= opencode_plugin.seed(user, paths.home() / _FOLDER)
         for one, directory, root in directories:
             if for_all and not directory.is_dir():
                 continue
@@ -80,6 +77,10 @@ def install_plugin(*, for_all: GlobalOption = False, project: ProjectOption = No
                 done = opencode_plugin.install(
                     engine.ledger, directory, program, within=root, before_writing=exclude
                 )
+        # OpenCode waits for its other directories too; these come last, as the plugin may be refused.
+        waits |= opencode_plugin.seed(user, paths.opencode_config())
+        if (paths.home() / _FOLDER).is_dir():
+            waits |= opencode_plugin.seed(user, paths.home() / _FOLDER)
     if program is None:
         remarks.append(warning("The command `agent-bridge` isn't found; the plugin looks for it on PATH."))
     if done.waits or waits:

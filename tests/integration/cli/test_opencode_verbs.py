@@ -120,7 +120,7 @@ def test_what_both_places_need_goes_with_the_last_one(harbour: Program, sealed_h
     assert not lock.exists()
 
 
-def test_a_file_of_that_name_is_left_and_told(harbour: Program) -> None:
+def test_a_file_of_that_name_is_left_and_told(harbour: Program, sealed_home: Path) -> None:
     file = harbour.cwd / ".opencode/plugins/agent-bridge.js"
     file.parent.mkdir(parents=True)
     file.write_text("// mine\n")
@@ -128,6 +128,7 @@ def test_a_file_of_that_name_is_left_and_told(harbour: Program) -> None:
     assert ran.code == 4
     assert str(file) in str(ran.json["errors"])
     assert file.read_text() == "// mine\n"
+    assert list((sealed_home / ".config/opencode").iterdir()) == []
 
 
 @pytest.mark.parametrize(("option", "value"), [("--source", "a b"), ("--source", ""), ("--session", "x\ny")])
