@@ -33,6 +33,8 @@ Value = str | list["Value"] | dict[str, "Value"]
 _KEY_LINE = re.compile(r"( *)([A-Za-z_][A-Za-z0-9_-]{0,99}):(?: +(.*))?")
 LIST_ITEM = re.compile(r"\w[\w./+ -]*")
 _INDICATORS = frozenset("-?:,[]{}#&*!|>'\"%@` ")
+_ENTRY_KEYS = frozenset({"id", "type", "created_at", "updated_at", "source"})
+_UNQUOTED_TAGS = re.compile(r"^tags: \[([^\"'\r\n\x00-\x1f]*)\](?=\r|\n|\Z)", re.MULTILINE)
 LINE_END = re.compile(r"\r\n|\r|\n")
 
 
@@ -88,6 +90,8 @@ def split(text: str) -> Parts:
 def read_mapping(head: str) -> dict[str, Value]:
     """The keys between the fences. Raises FactProblem for broken YAML, aliases, tags, too much nesting."""
     fast = fast_mapping(head)
+    if fast is None:
+        fast = _memory_bridges(head)
     return load_mapping(head) if fast is None else fast
 
 
@@ -122,6 +126,21 @@ def fast_mapping(head: str) -> dict[str, Value] | None:
             return None
         block[key] = value
     return top
+
+
+def _memory_bridges(head: str) -> dict[str, Value] | None:
+    """The keys of an entry as memory-bridge 0.1 writes it; None for any other.
+
+    It puts tags between brackets as they are, also those with a colon or a bracket, which is no YAML then.
+    """
+    tags = _UNQUOTED_TAGS.search(head)
+    if tags is None:
+        return None
+    others = fast_mapping(head[: tags.start()] + "tags:" + head[tags.end() :])
+    if others is None or not others.keys() >= _ENTRY_KEYS:
+        return None
+    named = (tag.strip(" ") for tag in tags[1].split(","))
+    return {**others, "tags": [tag for tag in named if tag]}
 
 
 def fast_value(raw: str) -> Value | None:

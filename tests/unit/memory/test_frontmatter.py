@@ -176,3 +176,38 @@ def test_a_missing_c_library_is_an_error_and_no_slow_loader(monkeypatch: pytest.
 def test_where_the_frontmatter_lies(text: str, head: str, body: str, closed: bool) -> None:
     parts = split(text)
     assert (text[parts.start : parts.end], text[parts.body :], parts.closed) == (head, body, closed)
+
+
+_ENTRY = "id: {id}\ntype: memory\ntags: [{tags}]\ncreated_at: 2026-03-01\nupdated_at: x\nsource: cli\n"
+
+
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        ("queue: limits, a[b", ["queue: limits", "a[b"]),
+        ("a]b, {c, *d, e #f", ["a]b", "{c", "*d", "e #f"]),
+        ("a, b", ["a", "b"]),
+        ("", []),
+    ],
+)
+def test_tags_as_memory_bridge_writes_them(tags: str, expected: list[str]) -> None:
+    head = _ENTRY.format(id="20260301-0001-x", tags=tags)
+    keys = read_mapping(head)
+    assert keys["tags"] == expected
+    assert keys["id"] == "20260301-0001-x"
+    assert read_mapping(f"{head}private: true\n")["private"] == "true"
+    assert read_mapping(head.replace("\n", "\r\n")) == keys
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "tags: [a: b, c[d]\n",
+        _ENTRY.format(id="&a x", tags="a[b"),
+        _ENTRY.format(id="x", tags="a[b") + "more: *a\n",
+        _ENTRY.format(id="x", tags="a[b") + "id: y\n",
+    ],
+)
+def test_what_is_no_entry_of_memory_bridges_is_left_to_yaml(head: str) -> None:
+    with pytest.raises(FactProblem):
+        read_mapping(head)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -37,7 +38,9 @@ def test_memory_bridge() -> None:
     )
     fact = parse_fact(f"{entry}.md", kept)
     assert (fact.tags, fact.created_at) == (("infra", "network"), "2026-03-01T08:15:30.120Z")
-    assert items[f"{broken}.md"].tags == ("queue: limits", "a[b")
+    odd = items[f"{broken}.md"].data
+    assert odd is not None
+    assert parse_fact(f"{broken}.md", odd).tags == ("queue: limits", "a[b")
     assert items[f"{broken}.md"].text == "The queue drops messages over one megabyte."
     assert (items[f"index.json#{gone}"].fact_id, items[f"index.json#{gone}"].text) == (
         gone,
@@ -168,3 +171,14 @@ def test_markdown_of_any_origin(tmp_path: Path, make: Callable[[Path], Source]) 
         ("x",),
         True,
     )
+
+
+def test_an_entry_that_cant_be_read_is_taken_from_the_index(tmp_path: Path) -> None:
+    place = tmp_path / ".memory/entries"
+    place.mkdir(parents=True)
+    (place / "20260101-0001-x.md").write_text('---\nid: "x\ntags: []\n---\n\nThe text as it is.\n')
+    row = {"id": "20260101-0001-x", "path": "entries/20260101-0001-x.md", "summary": "Of old.", "tags": ["t"]}
+    (tmp_path / ".memory/index.json").write_text(json.dumps({"version": 1, "entries": [row]}))
+    source = recognise(tmp_path)
+    (item,) = [one for one in source.read(source.tree()) if isinstance(one, Item)]
+    assert (item.text, item.tags, item.fact_id) == ("The text as it is.", ("t",), "20260101-0001-x")
