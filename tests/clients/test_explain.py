@@ -13,6 +13,8 @@ import pytest
 from clients.rig import facts
 from clients.rig.claude import Claude
 from clients.rig.codex import Codex
+from clients.rig.gemini import Gemini
+from clients.rig.opencode import OpenCode
 from clients.rig.product import Product
 
 Layout = Mapping[str, str | None]
@@ -224,6 +226,36 @@ def test_codex_reads_what_is_said(
     _markers_are_as_told(told, instructions, LAYOUTS[layout])
 
 
+OTHERS = ("nothing", "agents", "claude", "both", "import", "symlink", "nested-agents", "user")
+"""Layouts for the programs whose own tests go further."""
+
+
+@pytest.mark.parametrize("layout", OTHERS)
+def test_opencode_reads_what_is_said(
+    opencode: OpenCode, sealed_product: Product, repository: Path, layout: str
+) -> None:
+    _lay_out(LAYOUTS[layout], repository, opencode.home)
+    told = _explained(sealed_product, "opencode", repository)
+
+    prompt = opencode.prompt(repository)
+
+    assert [read["path"] for read in told["reads"]] == [str(path) for path in prompt.paths]
+    _markers_are_as_told(told, prompt.text, LAYOUTS[layout])
+
+
+@pytest.mark.parametrize("layout", OTHERS)
+def test_gemini_reads_what_is_said(
+    gemini: Gemini, sealed_product: Product, repository: Path, layout: str
+) -> None:
+    _lay_out({**LAYOUTS[layout], "GEMINI.md": "{name}\n\n@./AGENTS.md\n"}, repository, gemini.home)
+    told = _explained(sealed_product, "gemini", repository)
+
+    prompt = gemini.prompt(repository)
+
+    assert str(repository / "GEMINI.md") in {read["path"] for read in told["reads"]}
+    _markers_are_as_told(told, prompt.text, {**LAYOUTS[layout], "GEMINI.md": "{name}"})
+
+
 def _as_shown(read: Mapping[str, Any], home: Path) -> str:
     """The first `shown` bytes of the file; of the user's own file those that trimming leaves."""
     data = Path(read["path"]).read_bytes()
@@ -239,9 +271,7 @@ def _as_shown(read: Mapping[str, Any], home: Path) -> str:
 
 def _markers_are_as_told(told: Mapping[str, Any], prompt: str, layout: Layout) -> None:
     """In the order in which they are said to be read; those of hidden files, and of all others, nowhere."""
-    real = {os.path.realpath(read["path"]) for read in told["reads"]}
-    for file in told["hidden"]:
-        assert os.path.realpath(file["path"]) not in real or "the same file" in file["hidden"]
+    assert not {read["path"] for read in told["reads"]} & {file["path"] for file in told["hidden"]}
     texts = [Path(read["path"]).read_text("utf-8") for read in told["reads"]]
     markers = [_marker(name) for name, text in layout.items() if text and "{name}" in text]
     said = [marker for text in texts for marker in markers if marker in text]
@@ -251,17 +281,22 @@ def _markers_are_as_told(told: Mapping[str, Any], prompt: str, layout: Layout) -
     assert [marker for marker in markers if marker in prompt and marker not in said] == []
 
 
-COMBINATIONS = ("nothing", "agents", "claude", "both", "import", "symlink", "in-folder", "local", "parents")
+COMBINATIONS = (
+    *("nothing", "agents", "claude", "both", "import", "symlink", "in-folder", "local", "parents"),
+    *("nested-claude", "override", "untrusted", "empty-claude", "users-empty-override"),
+)
 """Layouts in which the project is set up and has a fact."""
 
 EVERYWHERE = "Numbers are written with a thin space in every project."
 
 
-@pytest.mark.parametrize("layout", [*COMBINATIONS, "nested-claude", "override", "untrusted"])
+@pytest.mark.parametrize("layout", COMBINATIONS)
 def test_a_fact_is_in_the_prompt_unless_it_is_told_as_missing(
     claude: Claude, codex: Codex, sealed_product: Product, repository: Path, layout: str
 ) -> None:
     _lay_out(LAYOUTS[layout], repository, claude.home)
+    users = {_marker(name) for name in LAYOUTS[layout]}
+    before = [{text for text in users if one.prompt(repository).count(text)} for one in (claude, codex)]
     sealed_product.init(repository)
     facts.save(repository)
     sealed_product.run("sync", cwd=repository)
@@ -277,6 +312,9 @@ def test_a_fact_is_in_the_prompt_unless_it_is_told_as_missing(
             assert {scope for scope, count in counts.items() if count == 0} == missing, (name, start, told)
             assert any(count > 1 for count in counts.values()) == doubled, (name, start, told)
             assert sum(read["facts"] for read in told["reads"]) == sum(counts.values())
+    # Nothing of the user's is hidden by what was written.
+    after = [{text for text in users if one.prompt(repository).count(text)} for one in (claude, codex)]
+    assert after == before
 
 
 def test_a_fact_shown_twice_is_told_with_both_files(
