@@ -7,7 +7,6 @@ what was taken, once our blocks are gone. Texts that stand there and nowhere els
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -107,7 +106,7 @@ def look(project: Project, survey: Survey, snapshot: Snapshot) -> Found:
                 notices.append(_waits(image.path, busy))
             else:
                 changes[image.real] = change
-    return Found(tuple(changes.values()), tuple(_lost_rows(rows, project.store, known)), tuple(notices))
+    return Found(tuple(changes.values()), tuple(_lost_rows(rows, snapshot, known)), tuple(notices))
 
 
 def replace_all(project: Project, found: Found, now: datetime | None = None) -> tuple[tuple[str, str], ...]:
@@ -253,12 +252,13 @@ def _documents(store: Path) -> Iterator[str]:
         yield image.data.decode("utf-8", "replace")
 
 
-def _lost_rows(rows: Iterable[Row], store: Path, known: Known) -> Iterator[Waiting]:
+def _lost_rows(rows: Iterable[Row], snapshot: Snapshot, known: Known) -> Iterator[Waiting]:
     """Texts that only the index has; it is made anew from the files."""
+    ids = {fact.id for fact in snapshot.facts}
     for row in rows:
-        gone = row.path and not os.path.lexists(store / row.path)
-        if gone and row.summary.strip() and text_hash(row.summary) not in known.texts:
-            yield Waiting(row.summary, f"only memory-bridge's index had it, the file of {row.id} is gone")
+        if row.id not in ids and row.summary.strip() and text_hash(row.summary) not in known.texts:
+            why = f"only memory-bridge's index has it; the file of {row.id} is gone or can't be read"
+            yield Waiting(row.summary, why)
 
 
 def _keep(project: Project, one: Waiting, origin: Path, now: datetime) -> None:

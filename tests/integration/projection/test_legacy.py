@@ -171,7 +171,9 @@ def test_edited_lines_and_lost_texts_go_to_the_review(old: Path, settings: Setti
     claude.write_text(edited + "\n- [20250101-0001-gone] A fact that is gone.\n")
     index = json.loads((old / ".memory/index.json").read_text())
     lost = {"id": "20250202-0001-lost", "summary": "Only the index has this.", "path": "entries/lost.md"}
-    index["entries"].append(lost)
+    odd = {"id": "20250202-0002-odd", "summary": "Its file is broken.", "path": "entries/odd.md"}
+    (old / ".memory/entries/odd.md").write_text("---\nid: [\n---\n\nIts file is broken.\n")
+    index["entries"] += [lost, odd]
     (old / ".memory/index.json").write_text(json.dumps(index))
     project = _init(old, settings)
     found = {one.text: (one.similar, one.origin) for one in review.load_candidates(project.state)}
@@ -179,6 +181,7 @@ def test_edited_lines_and_lost_texts_go_to_the_review(old: Path, settings: Setti
         "Ports are listed in doors.md.": (key, str(claude)),
         "A fact that is gone.": ("", str(claude)),
         "Only the index has this.": ("", str(old / ".memory/index.json")),
+        "Its file is broken.": ("", str(old / ".memory/index.json")),
     }
     assert "doors.md" not in claude.read_text()
 
