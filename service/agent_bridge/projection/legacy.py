@@ -163,7 +163,7 @@ def _change(image: FileImage, name: str, known: Known, survey: Survey, entry: En
         after = None if target is None else managed_block.splice(target.header.encode(), _EMPTY).data
         rest = b"" if after is None else managed_block.remove(after, b"")
         done = "is removed" if target is None else "becomes ours"
-        told = f"memory-bridge generated it; it {done}{_waiting_in_words(len(section.edited) + len(left))}"
+        told = f"memory-bridge generated it; it {done}{_and_review(len(section.edited) + len(left))}"
         waiting = (*(_edited(one.fact_id, one.text, known) for one in section.edited), *left)
         return Change(
             image, is_whole=True, after=after, without=image.data, rest=rest, text=told, waiting=waiting
@@ -171,7 +171,7 @@ def _change(image: FileImage, name: str, known: Known, survey: Survey, entry: En
     if section is None:
         return None
     place = "gives way to the block" if target else f"is taken out{_where(survey)}"
-    kept = f"; {len(section.kept)} lines in it that aren't memory-bridge's stay" if section.kept else ""
+    kept = f"; lines in it that aren't memory-bridge's stay ({len(section.kept)})" if section.kept else ""
     told = f"the section that memory-bridge wrote (lines {section.first} to {section.last}) {place}{kept}"
     placed = section.placed if target else section.rest
     return Change(
@@ -180,7 +180,7 @@ def _change(image: FileImage, name: str, known: Known, survey: Survey, entry: En
         after=placed,
         without=managed_block.remove(image.data, separator),
         rest=managed_block.remove(placed, separator),
-        text=told + _waiting_in_words(len(section.edited)),
+        text=told + _and_review(len(section.edited)),
         waiting=tuple(_edited(one.fact_id, one.text, known) for one in section.edited),
     )
 
@@ -191,8 +191,8 @@ def _edited(fact_id: str, text: str, known: Known) -> Waiting:
     return Waiting(text, f"memory-bridge's line of {fact_id}, which is no fact any more")
 
 
-def _waiting_in_words(count: int) -> str:
-    return f"; {count} texts that are in no fact go to the review" if count else ""
+def _and_review(count: int) -> str:
+    return f"; {waiting_in_words(count)}" if count else ""
 
 
 def _where(survey: Survey) -> str:

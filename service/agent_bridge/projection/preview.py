@@ -25,7 +25,7 @@ from agent_bridge.projection import apply, excludes, hook_settings, merge_driver
 from agent_bridge.projection.adopt import INDEX, read_tree
 from agent_bridge.projection.hooked import user_edits
 from agent_bridge.projection.ledger import Ledger
-from agent_bridge.projection.legacy import Found, look
+from agent_bridge.projection.legacy import Found, look, waiting_in_words
 from agent_bridge.projection.legacy_signs import tell_tracked
 from agent_bridge.projection.plan import Evidence, Wanted, decide
 from agent_bridge.projection.retire import former_carriers
@@ -82,7 +82,7 @@ def preview_project(project: Project, settings: Settings) -> Preview:
         steps.append(Step("store", project.store, "is made; each markdown file in it is a fact"))
     steps += adopting
     left_over = look(project, survey, snapshot)
-    steps += _legacy_steps(left_over)
+    steps += _legacy_steps(left_over, project.store)
     steps += _block_steps(survey, snapshot, coming, ledger, left_over)
     steps += _retired_steps(survey, ledger)
     native_off = dict.fromkeys((*survey.native_off, *user.native_off))
@@ -191,9 +191,12 @@ def _as_fact(text: str, title: str) -> list[Fact]:
         return []
 
 
-def _legacy_steps(found: Found) -> list[Step]:
+def _legacy_steps(found: Found, store: Path) -> list[Step]:
     """What memory-bridge left and what becomes of it; our own blocks are steps of their own."""
-    return [
+    count = len(found.waiting)
+    texts = f"{waiting_in_words(count)}; it is made anew from the facts"
+    steps = [Step("legacy", store / "index.json", texts)] if count else []
+    return steps + [
         Step(
             "legacy",
             change.image.path,

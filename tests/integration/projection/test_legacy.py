@@ -175,6 +175,10 @@ def test_edited_lines_and_lost_texts_go_to_the_review(old: Path, settings: Setti
     (old / ".memory/entries/odd.md").write_text("---\nid: [\n---\n\nIts file is broken.\n")
     index["entries"] += [lost, odd]
     (old / ".memory/index.json").write_text(json.dumps(index))
+    would = preview.preview_project(setup.describe(old), settings)
+    told = {step.path.name: step.text for step in would.steps if step.what == "legacy"}
+    assert told["index.json"].startswith("2 texts that are in no fact")
+    assert "2 texts that are in no fact go to the review" in told["CLAUDE.md"]
     project = _init(old, settings)
     found = {one.text: (one.similar, one.origin) for one in review.load_candidates(project.state)}
     assert found == {
