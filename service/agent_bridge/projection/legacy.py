@@ -151,6 +151,12 @@ def restore_all(project: Project) -> list[Undone]:
     return undone
 
 
+def waiting_in_words(count: int) -> str:
+    """How many texts go to the review."""
+    texts = "1 text that is in no fact goes" if count == 1 else f"{count} texts that are in no fact go"
+    return f"{texts} to the review"
+
+
 def _change(image: FileImage, name: str, known: Known, survey: Survey, entry: Entry | None) -> Change | None:
     target = _target(survey, image.real)
     # The line ends that stand before a block of ours because of us; a new one in a section's place has none.
