@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +24,6 @@ from agent_bridge.memory.snapshot import Problem, Snapshot
 from agent_bridge.memory.store import Store
 from agent_bridge.projection import hook_context, hook_settings, housekeeping, opencode_plugin, review
 from agent_bridge.projection.derived import DerivedFiles
-from agent_bridge.projection.hooked import Hooked
 from agent_bridge.projection.ledger import Ledger
 from agent_bridge.projection.native_live import NativeLive
 from agent_bridge.projection.plan import Wanted
@@ -356,7 +355,9 @@ class Engine:
                 (site.checkout for site in survey.sites),
                 lambda: self._excluder.keep(survey, snapshot),
             )
-            notices += hook_settings.keep(self.project, self.ledger, survey.hooked, self._hooked_now)
+            notices += hook_settings.keep(
+                self.project, self.ledger, survey.hooked, lambda: self._looked(fresh=True).hooked
+            )
             replaced = housekeeping.keep_copies(self.project, tracked, self._now(), self._step)
             self._lost = tuple(dict.fromkeys((*self._lost, *replaced)))
         kept = sorted(self.ledger.kept.glob("*.kept"))
@@ -364,9 +365,6 @@ class Engine:
             text = f"{len(kept)} save(s) that were caught in a write lie in {self.ledger.kept}."
             notices.append(Notice("warning", "kept-saves", text, kept[0]))
         return (*notices, *self._lost, *self._derived.lost)
-
-    def _hooked_now(self) -> Sequence[Hooked]:
-        return self._looked(fresh=True).hooked
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._wall(), UTC)
