@@ -81,6 +81,16 @@ def would_hide(site: Site) -> tuple[str, ...]:
     return tuple(name for name in codex_config.fallback_names(site) if site.file(name).readable)
 
 
+def hidden_from_others(site: Site) -> tuple[str, ...]:
+    """Files of the root that programs which read the first of several names show no more beside AGENTS.md.
+
+    OpenCode 1.18.33, by running it; Zed and Amp by their documents. Here it is mended by settings; those who
+    get an AGENTS.md by Git have none.
+    """
+    names = ("CLAUDE.md", "CONTEXT.md")
+    return () if site.file(NAME).readable else tuple(name for name in names if site.file(name).readable)
+
+
 def root_names(site: Site) -> tuple[str, ...]:
     """The names of which Codex reads the first that exists, in each directory."""
     return (OVERRIDE, NAME, *codex_config.fallback_names(site))

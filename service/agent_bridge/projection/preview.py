@@ -16,7 +16,7 @@ from pathlib import Path
 from agent_bridge import files, git, paths
 from agent_bridge.config import Settings
 from agent_bridge.errors import AgentBridgeError
-from agent_bridge.harnesses import all_harnesses, config_edit
+from agent_bridge.harnesses import agents_md, all_harnesses, config_edit
 from agent_bridge.harnesses.base import KeyEdit, Notice, Scope
 from agent_bridge.memory.fact import Fact, FactProblem, new_fact_bytes, parse_fact
 from agent_bridge.memory.snapshot import Snapshot
@@ -30,6 +30,7 @@ from agent_bridge.projection.legacy_signs import tell_tracked
 from agent_bridge.projection.plan import Evidence, Wanted, decide
 from agent_bridge.projection.retire import former_carriers
 from agent_bridge.projection.survey import Survey, survey_project, survey_user
+from agent_bridge.projection.targets import Target
 from agent_bridge.projects import STORE_NAME, Project
 
 
@@ -227,7 +228,7 @@ def _block_steps(
         if decision.refused is not None:
             steps.append(Step("refused", target.path, decision.refused.text))
         elif decision.after != (image.data if image.existed else None):
-            made = "" if image.existed else " (a new file" + (", kept out of Git)" if target.local else ")")
+            made = "" if image.existed else f" ({_as_new_file(target, survey)})"
             diff = unified_diff(target.path, before, decision.after or b"")
             steps.append(Step("block", target.path, f"gets the block for {readers}{made}", diff))
         elif wanted.empty:
@@ -259,6 +260,20 @@ def _hook_steps(leaving: Iterable[KeyEdit]) -> list[Step]:
         Step("key", path, f"{', '.join('.'.join(edit.key) for edit in group)}: our part is taken out again")
         for path, group in _by_path(leaving).items()
     ]
+
+
+def _as_new_file(target: Target, survey: Survey) -> str:
+    """What a file that we make is to Git, how it can be shared, and what it would hide from others then."""
+    if not target.local or target.checkout is None:
+        return "a new file"
+    name = target.path.relative_to(target.checkout).as_posix()
+    told = "a new file, kept out of Git"
+    if target.own:
+        return told
+    site = next(site for site in survey.sites if site.checkout == target.checkout)
+    hidden = agents_md.hidden_from_others(site) if name == agents_md.NAME else ()
+    effect = f"; it would hide {' and '.join(hidden)} from OpenCode and others there" if hidden else ""
+    return f"{told}; `git add -f {name}` shares it with others{effect}"
 
 
 def _key_steps(edits: Iterable[KeyEdit]) -> list[Step]:

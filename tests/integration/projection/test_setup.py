@@ -329,3 +329,20 @@ def test_an_upper_case_ending_is_not_addable(engine: Engine, repository: Path) -
     engine.reconcile()
     git(repository, "add", "-A")
     assert "NOTE" not in git(repository, "ls-files")
+
+
+def test_the_plan_says_what_a_new_file_would_hide_for_others(repository: Path, settings: Settings) -> None:
+    git(repository, "rm", "-q", "AGENTS.md")
+    git(repository, "commit", "-qm", "one file")
+    store = repository / ".memory"
+    store.mkdir()
+    (store / "one.md").write_text("Staging is reset every Monday.\n")
+    would = preview.preview_project(setup.describe(repository), settings)
+    told = {step.path.name: step.text for step in would.steps if step.what == "block"}
+    assert "`git add -f AGENTS.md` shares it" in told["AGENTS.md"]
+    assert "hide CLAUDE.md from OpenCode" in told["AGENTS.md"]
+    git(repository, "rm", "-q", "CLAUDE.md")
+    would = preview.preview_project(setup.describe(repository), settings)
+    told = {step.path.name: step.text for step in would.steps if step.what == "block"}
+    assert "`git add -f AGENTS.md` shares it" in told["AGENTS.md"]
+    assert "hide" not in told["AGENTS.md"]
