@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from agent_bridge import git, paths
 from agent_bridge.daemon.supervisor import Engine, Report
+from agent_bridge.harnesses import all_harnesses
 from agent_bridge.projection.presence import is_gone
 from agent_bridge.projects import STORE_NAME, Project
 from agent_bridge.watch.events import Interest
@@ -86,8 +87,6 @@ class _Bound:
 
 
 def _harness_places(survey: Survey) -> Iterable[Place]:
-    from agent_bridge.harnesses import all_harnesses
-
     for harness in all_harnesses():
         for site in survey.sites:
             yield from (Place(path) for path in harness.watch_places(site))

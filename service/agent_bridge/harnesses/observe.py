@@ -14,6 +14,7 @@ from pathlib import Path
 
 from agent_bridge import files, git, paths
 from agent_bridge.errors import AgentBridgeError, RefusedError
+from agent_bridge.harnesses import all_harnesses
 from agent_bridge.harnesses.base import (
     FileKind,
     Ground,
@@ -129,11 +130,7 @@ def look(path: Path, root: Path) -> InstructionFile:
 
 
 def _known(harnesses: Iterable[Harness] | None) -> tuple[Harness, ...]:
-    if harnesses is not None:
-        return tuple(harnesses)
-    from agent_bridge.harnesses import all_harnesses
-
-    return all_harnesses()
+    return all_harnesses() if harnesses is None else tuple(harnesses)
 
 
 def _observe(ground: Ground, checkout: git.Checkout | None, harnesses: tuple[Harness, ...]) -> Site:

@@ -19,6 +19,7 @@ from agent_bridge.harnesses.base import (
 )
 from agent_bridge.harnesses.claude_code import ClaudeCode
 from agent_bridge.harnesses.codex import Codex
+from agent_bridge.harnesses.observe import look
 from agent_bridge.harnesses.row import AGENTS, Row
 from agent_bridge.harnesses.table import ROWS
 
@@ -178,8 +179,6 @@ def _file(site: Site, path: Path) -> InstructionFile:
     """What stands at a path in the checkout: observed, or looked at now where it lies below the root."""
     if path.parent == site.checkout or str(path) in site.files:
         return site.file(path)
-    from agent_bridge.harnesses.observe import look  # it imports all harnesses
-
     return look(path, site.checkout)
 
 

@@ -98,6 +98,17 @@ def test_fast_commands_import_little(program: Program, words: list[str]) -> None
     assert loaded & slow == set()
 
 
+def test_the_merge_driver_imports_little(program: Program) -> None:
+    told = "import sys; from agent_bridge.projection import merge_driver; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", told], cwd=program.cwd, capture_output=True, text=True, check=True
+    )
+    rooms = [name.split(".")[:3] for name in done.stdout.split() if name.startswith("agent_bridge.")]
+    assert ["agent_bridge", "harnesses", "managed_block"] in rooms
+    assert ["agent_bridge", "harnesses", "codex"] not in rooms
+    assert ["agent_bridge", "memory", "store"] not in rooms
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize(
     "words", [["list"], ["--version"], ["list", "--help"], ["list", "--json"]], ids=" ".join
