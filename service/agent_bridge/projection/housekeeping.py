@@ -231,13 +231,18 @@ def _in_the_way(checkout: git.Checkout, survey: Survey, now: float) -> list[Noti
 
 
 def _created_here(ledger: Ledger, survey: Survey) -> list[Path]:
-    """Files of ours in the checkouts, relative, that aren't to become part of the repository through us."""
-    local = {str(target.path) for target in survey.layout.targets if target.local and not target.tracked}
+    """Files of ours in the checkouts, relative, that aren't to become part of the repository through us.
+
+    The ledger decides, not who reads a file now: it may be read by others than those it was made for, or by
+    nobody any more. One that its user has given to Git is the repository's.
+    """
+    given = {str(target.path) for target in survey.layout.targets if target.tracked}
     roots = [site.checkout for site in survey.sites]
     made = [
         Path(entry.path)
         for entry in ledger.entries()
-        if entry.kind is Kind.FILE or (entry.created and entry.path in local)
+        if entry.kind is Kind.FILE
+        or (entry.created and entry.kind in (Kind.BLOCK, Kind.OWN) and entry.path not in given)
     ]
     return sorted({path.relative_to(root) for path in made for root in roots if path.is_relative_to(root)})
 

@@ -15,6 +15,7 @@ from agent_bridge import files
 from agent_bridge.errors import ConflictError, DuplicateError, RefusedError
 from agent_bridge.harnesses.markdown import safe_line
 from agent_bridge.memory.fact import Fact, plain_body
+from agent_bridge.memory.privacy import PrivacyRecord
 from agent_bridge.memory.secrets import find_secrets
 from agent_bridge.memory.store import Added, Store
 from agent_bridge.projection import judged, review
@@ -78,7 +79,7 @@ def merge(
     present = store.find(fact.path)
     if present.digest != fact.digest:
         raise ConflictError("The fact was changed by somebody else meanwhile", path=store.root / fact.path)
-    if candidate.private and not _is_private(store, present):
+    if shall_be_private(candidate, store) and not _is_private(store, present):
         raise RefusedError(
             "This text is one person's own, and the fact is shared",
             path=store.root / fact.path,
@@ -122,10 +123,15 @@ def merged_text(fact: Fact, candidate: Candidate, *, replace: bool) -> str:
 
 
 def shall_be_private(candidate: Candidate, store: Store) -> bool:
-    """Whether its fact has to be private: it is one person's, or it is like a fact that is."""
-    if candidate.private:
+    """Whether its fact has to be private: it is one person's, or it is like a fact that is, or was."""
+    if candidate.private or (candidate.similar and candidate.similar in _once_private(store)):
         return True
     return any(_is_private(store, fact) for fact in store.scan().facts if fact.id == candidate.similar)
+
+
+def _once_private(store: Store) -> frozenset[str]:
+    """The ids of facts that were judged private; they stay so when the fact is gone."""
+    return frozenset(PrivacyRecord(store.state).current().ids)
 
 
 def _is_private(store: Store, fact: Fact) -> bool:

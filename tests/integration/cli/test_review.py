@@ -180,6 +180,32 @@ def test_what_is_like_a_private_fact_is_accepted_as_private(waiting: Program) ->
     assert (waiting.cwd / "CLAUDE.md").read_text().count(SOUTH) == 1, "the user's own line"
 
 
+def test_what_is_like_a_private_fact_goes_into_no_shared_one_nor_once_that_is_gone(waiting: Program) -> None:
+    known = _facts(waiting)[0]["id"]
+    assert waiting("unshare", known, "--yes").code == 0
+    assert waiting("add", "Bread is baked at five.").code == 0
+    (shared,) = [fact["id"] for fact in _facts(waiting) if fact["id"] != known]
+    candidate = _list(waiting)[SOUTH]["id"]
+    assert waiting("review", "merge", candidate, shared, "--append").code == 4
+    assert waiting("rm", known, "--yes").code == 0
+    assert waiting("review", "merge", candidate, shared, "--append").code == 4
+    fact = waiting("review", "accept", candidate, "--json").json["data"]["fact"]
+    assert fact["private"] is True
+
+
+def test_what_came_by_a_private_import_goes_into_no_shared_fact(waiting: Program, sealed_home: Path) -> None:
+    text = "The harbour is in the west of the town."
+    (sealed_home / "notes").mkdir()
+    (sealed_home / "notes" / "a.md").write_text(f"{text}\n")
+    notes = str(sealed_home / "notes")
+    assert waiting("import", notes, "--as", "markdown", "--private").code == 4
+    found = _list(waiting)[text]
+    assert found["private"] is True
+    assert waiting("review", "merge", found["id"], "--append").code == 4
+    fact = waiting("review", "accept", found["id"], "--json").json["data"]["fact"]
+    assert fact["private"] is True
+
+
 def test_a_secret_is_shown_nowhere_and_no_copy_is_kept(waiting: Program) -> None:
     (waiting.cwd / "CLAUDE.md").write_text(f"- The harbour of the town is north, in the key {TOKEN}.\n")
     assert waiting("sync", "--from", "claude", "--apply").code == 4

@@ -11,6 +11,7 @@ import pytest
 
 from agent_bridge.config import Settings
 from agent_bridge.harnesses.claude_places import slug
+from agent_bridge.projection import setup
 from agent_bridge.projection.engine import Engine, Report, global_engine
 
 from .conftest import git
@@ -101,3 +102,24 @@ def test_private_facts_of_the_user_stand_in_no_file_that_git_holds(
         text = (sealed_home / name).read_text()
         assert "Answer in short sentences." in text
         assert ("salary" in text) is not in_git
+
+
+def test_a_file_of_ours_stays_out_of_git_whoever_reads_it_later(
+    repository: Path, sealed_home: Path, settings: Settings
+) -> None:
+    (repository / ".claude").symlink_to(sealed_home / ".claude")  # no rules file can be made there
+    git(repository, "rm", "-q", "AGENTS.md")
+    git(repository, "commit", "-qm", "without")
+    (sealed_home / ".config" / "opencode").mkdir(parents=True)
+    project = setup.describe(repository)
+    setup.init(project, settings)
+    engine = Engine(project, settings)
+    engine.store.add("Staging is reset every Monday.")
+    for _ in range(3):
+        engine.reconcile()
+        made = {"AGENTS.md", "CLAUDE.local.md"}
+        assert all(b"Monday" in (repository / name).read_bytes() for name in made)
+        assert not made & set(git(repository, "ls-files", "-o", "--exclude-standard").splitlines())
+    git(repository, "add", "-f", "AGENTS.md")
+    engine.reconcile()
+    assert "/AGENTS.md" not in (repository / ".git/info/exclude").read_text().splitlines()

@@ -178,6 +178,7 @@ class _Run:
             now=self.now,
             similar=alike.key,
             score=alike.score,
+            private=self.wishes.private or item.private,
         )
 
     def _remember(self, key: str, fact_id: str) -> None:
