@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from agent_bridge.errors import MarkerError, RefusedError
 from agent_bridge.harnesses import codex_config, managed_block
 from agent_bridge.harnesses.base import LEAST_BUDGET, Carrier, FileKind, InstructionFile, Scope, Site
 
@@ -108,12 +107,7 @@ def budget(site: Site, carrier: InstructionFile) -> int:
 
 def says_something(file: InstructionFile) -> bool:
     """Whether anything but white space and our block stands in a file."""
-    try:
-        block = managed_block.find_block(file.data)
-    except (MarkerError, RefusedError):
-        return True
-    rest = file.data if block is None else file.data[: block.start] + file.data[block.end :]
-    return bool(rest.strip())
+    return bool(user_text(file.data).strip())
 
 
 def user_size(data: bytes) -> int:
@@ -123,11 +117,7 @@ def user_size(data: bytes) -> int:
 
 def user_text(data: bytes) -> bytes:
     """A file without our block."""
-    try:
-        block = managed_block.find_block(data)
-    except (MarkerError, RefusedError):
-        return data
-    return data if block is None else data[: block.start] + data[block.end :]
+    return b"".join(managed_block.around(data))
 
 
 def _largest_chain_below(site: Site) -> int:

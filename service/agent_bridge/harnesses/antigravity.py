@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agent_bridge import paths
-from agent_bridge.harnesses import agents_md, gemini_carriers, gemini_config, gemini_files, gemini_memory
+from agent_bridge.harnesses import agents_md, gemini_carriers, gemini_config, gemini_memory
 from agent_bridge.harnesses.base import (
     Carrier,
     FileKind,
@@ -184,8 +184,8 @@ def _holders(site: Site, shared: tuple[Carrier, ...], *, with_rule: bool) -> lis
     others = [] if gemini_carriers.NAME not in site.used else list(gemini_carriers.choose(site).carriers)
     for carrier in (*others, *gemini_carriers.holders(site)):
         one = site.file(carrier.path)
-        is_main = gemini_files.same(one, main) and not carrier.text
-        if is_main and not (shared and gemini_files.same(main, site.file(agents_md.NAME))):
+        is_main = one.is_same(main) and not carrier.text
+        if is_main and not (shared and main.is_same(site.file(agents_md.NAME))):
             found.append(gemini_config.MAIN)
     return [*dict.fromkeys(found), *([OWN] if with_rule else [])]
 
@@ -193,7 +193,7 @@ def _holders(site: Site, shared: tuple[Carrier, ...], *, with_rule: bool) -> lis
 def _read(file: InstructionFile, why: str, *, is_rule: bool, seen: bool) -> Read:
     size = len(file.data)
     text = file.data.decode("utf-8", "replace")
-    hidden = "" if file.readable else file.problem or f"it is a {file.kind.value.replace('_', ' ')}"
+    hidden = file.why_unreadable
     if seen:
         hidden = "it is a file that is read already, under another name"
     trigger = _TRIGGER.match(file.data[:_HEAD])

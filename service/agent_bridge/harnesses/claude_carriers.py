@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from agent_bridge import paths
-from agent_bridge.errors import RefusedError
 from agent_bridge.harnesses import agents_md, claude_settings, claude_text, managed_block, opencode_files
 from agent_bridge.harnesses.base import (
     NO_LIMIT,
@@ -77,7 +76,7 @@ def asked_for(site: Site, chosen: Carrier | None) -> Choice:
     fit = _speaks(main) and main.inside and not claude_settings.excluded(site, main.path)
     if not asked or not fit or chosen is None or agents_md.would_publish(site, main):
         return Choice(None)
-    if _same(main, site.file(chosen.path)):
+    if main.is_same(site.file(chosen.path)):
         return Choice(None)
     text = (
         f"CLAUDE.md has the facts because you asked for it, and {chosen.path.name} has them too: Claude Code "
@@ -95,7 +94,7 @@ def choose_global(site: Site) -> Choice:
     theirs = site.file(paths.codex_home(site.env) / agents_md.NAME)
     # The user's own file may import from anywhere, whichever project it is looked at from.
     loaded = _loaded(replace(site, project=None), [own])[1:]
-    if theirs.readable and any(_same(file, theirs) for file in loaded):
+    if theirs.readable and any(file.is_same(theirs) for file in loaded):
         return Choice(_carrier(theirs, Scope.GLOBAL, f"{own.path} imports it"))
     return Choice(_carrier(own, Scope.GLOBAL, "Claude Code reads it in every project"))
 
@@ -128,12 +127,12 @@ def _way_to_agents_md(site: Site, shared: InstructionFile) -> str | None:
     if claude_settings.excluded(site, shared.path):
         return None
     own = _own_files(site)
-    if any(_same(file, shared) for file in own):
+    if any(file.is_same(shared) for file in own):
         return _SAME_FILE
     mode = claude_settings.instructions(site)
     if mode is Instructions.BOTH:
         return _ALWAYS
-    if any(_same(file, shared) for file in _loaded(site, own)):
+    if any(file.is_same(shared) for file in _loaded(site, own)):
         return _IMPORTED
     hidden = any(map(_speaks, own)) or bool(_own_files_above(site))
     return _NATIVE if mode is Instructions.EITHER and not hidden else None
@@ -274,18 +273,7 @@ def _speaks(file: InstructionFile) -> bool:
 
 
 def _users_text(data: bytes) -> bytes:
-    try:
-        block = managed_block.find_block(data)
-    except RefusedError:
-        block = None
-    return data if block is None else data[: block.start] + b"\n" + data[block.end :]
-
-
-def _same(one: InstructionFile, other: InstructionFile) -> bool:
-    """Whether two names lead to one file, also to one that doesn't exist yet."""
-    if one.identity is not None or other.identity is not None:
-        return one.identity == other.identity
-    return one.real == other.real
+    return b"\n".join(managed_block.around(data))
 
 
 def _carrier(

@@ -79,7 +79,7 @@ class ClaudeCode(Harness):
             ".claude/rules",
             claude_carriers.RULES,
         )
-        chosen = claude_settings.memory_directory(_partly(ground, config))
+        chosen = claude_settings.memory_directory(Site.of_settings(ground, config))
         return (
             *(ground.checkout / name for name in names),
             home / claude_carriers.MAIN,
@@ -95,14 +95,7 @@ class ClaudeCode(Harness):
 
     def carriers(self, site: Site, scope: Scope) -> tuple[Carrier, ...]:
         """One file at most, and in a project CLAUDE.md too where its user asked for that."""
-        if scope is Scope.GLOBAL:
-            found = [claude_carriers.choose_global(site).carrier]
-        elif site.project is None:
-            return ()
-        else:
-            chosen = claude_carriers.choose(site).carrier
-            found = [chosen, claude_carriers.asked_for(site, chosen).carrier]
-        return tuple(carrier for carrier in found if carrier is not None)
+        return site.once((self.name, scope), lambda: self._carriers(site, scope))
 
     def memory_location(self, ground: Ground) -> Path | None:
         """`projects/<slug>/memory` in its home."""
@@ -200,6 +193,16 @@ class ClaudeCode(Harness):
         below = (site.checkout, site.checkout / ".claude", site.checkout / ".claude" / "rules")
         return (*below, home, claude_places.memory_directory(site).parent)
 
+    def _carriers(self, site: Site, scope: Scope) -> tuple[Carrier, ...]:
+        if scope is Scope.GLOBAL:
+            found = [claude_carriers.choose_global(site).carrier]
+        elif site.project is None:
+            return ()
+        else:
+            chosen = claude_carriers.choose(site).carrier
+            found = [chosen, claude_carriers.asked_for(site, chosen).carrier]
+        return tuple(carrier for carrier in found if carrier is not None)
+
     def _link(self, path: Path, target: Path) -> LinkEdit:
         return LinkEdit(
             path, target, "Claude Code's own place for this project's memory leads into the store"
@@ -296,8 +299,3 @@ def _keeps_memory_here(site: Site) -> bool:
     """Whether its memory for this project is the project's own: worktrees have the main checkout's."""
     own = site.project is not None and site.project.main is None and site.is_main
     return own and claude_settings.memory_switched_off(site) is None
-
-
-def _partly(ground: Ground, config: Mapping[str, bytes]) -> Site:
-    """A site of which only the settings are known yet."""
-    return Site(ground.project, ground.checkout, ground.is_main, ground.env, ground.is_git, config=config)

@@ -106,7 +106,7 @@ class _Chain:
         file = self.disk.look(path)
         if not file.readable:
             if file.kind is not FileKind.ABSENT:
-                self._add(file, why, hidden=file.problem or f"it is a {file.kind.value.replace('_', ' ')}")
+                self._add(file, why, hidden=file.why_unreadable)
             return
         hidden = self._same_as_before(file) or hidden or self._excluded(file)
         text = "" if hidden else claude_text.shown(file.data)

@@ -85,11 +85,7 @@ class Codex(Harness):
 
     def carriers(self, site: Site, scope: Scope) -> tuple[Carrier, ...]:
         """The file that Codex reads, and an AGENTS.md that this file hides from it but not from others."""
-        if scope is Scope.GLOBAL:
-            return self._global_carriers(site)
-        if site.project is None or site.project.delivery == "hooks" or self._carrier_notice(site):
-            return ()
-        return self._project_carriers(site)
+        return site.once((self.name, scope), lambda: self._carriers(site, scope))
 
     def disable_native_memory(self, site: Site) -> tuple[KeyEdit, ...]:
         """Three keys, where its memory is on in any layer or holds anything.
@@ -148,6 +144,13 @@ class Codex(Harness):
         home = paths.codex_home(site.env)
         below = () if site.project is None else (site.checkout, site.checkout / ".codex")
         return (*below, home, *codex_memories.directories(home))
+
+    def _carriers(self, site: Site, scope: Scope) -> tuple[Carrier, ...]:
+        if scope is Scope.GLOBAL:
+            return self._global_carriers(site)
+        if site.project is None or site.project.delivery == "hooks" or self._carrier_notice(site):
+            return ()
+        return self._project_carriers(site)
 
     def _project_carriers(self, site: Site) -> tuple[Carrier, ...]:
         read = _read_in_root(site)

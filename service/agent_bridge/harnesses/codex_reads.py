@@ -76,7 +76,7 @@ def _global_reads(session: _Session, disk: Disk) -> Iterator[Read]:
         if chosen is not None:
             yield _hidden(file, why, f"{chosen} hides it")
         elif not file.readable:
-            yield _hidden(file, why, _unreadable(file))
+            yield _hidden(file, why, file.why_unreadable)
         elif not text:
             yield _hidden(file, why, "nothing stands in it")
         else:
@@ -102,7 +102,7 @@ def _project_reads(session: _Session, disk: Disk) -> Iterator[Read]:
             if chosen is not None:
                 yield _hidden(file, why, f"{chosen} hides it: Codex reads one file in each directory")
             elif not file.readable:
-                yield _hidden(file, why, _unreadable(file))
+                yield _hidden(file, why, file.why_unreadable)
             elif session.untrusted is not None:
                 user = codex_config.user_file(session.site.env)
                 yield _hidden(file, why, f"{user} calls {session.untrusted} untrusted (trust_level)")
@@ -184,10 +184,6 @@ def _project_layers(start: Path, root: Path, disk: Disk) -> Iterator[Layer]:
 
 def _hidden(file: InstructionFile, why: str, hidden: str) -> Read:
     return Read(file.path, len(file.data), 0, why, hidden=hidden)
-
-
-def _unreadable(file: InstructionFile) -> str:
-    return file.problem or f"it is a {file.kind.value.replace('_', ' ')}"
 
 
 def _text(data: bytes) -> str:

@@ -55,7 +55,7 @@ def choose_global(site: Site) -> tuple[Carrier, ...]:
         return ()
     read = gemini_files.loaded(site, gemini_config.names(site), home.path, import_root(site))
     for theirs in holders(site, Scope.GLOBAL):
-        if any(gemini_files.same(file, site.file(theirs.path)) for file in read if file.readable):
+        if any(file.is_same(site.file(theirs.path)) for file in read if file.readable):
             return (replace(theirs, readers=(NAME,), create=False, why="Gemini CLI reads it everywhere"),)
     return (global_carrier(site, NAME),)
 
@@ -117,7 +117,7 @@ def holders(site: Site, scope: Scope = Scope.PROJECT) -> list[Carrier]:
     found: list[Carrier] = []
     for carrier in (*shared, *others):
         file = site.file(carrier.path)
-        if not any(gemini_files.same(file, site.file(known.path)) for known in found):
+        if not any(file.is_same(site.file(known.path)) for known in found):
             found.append(carrier)
     return found
 
@@ -185,7 +185,7 @@ def _import_of(site: Site, name: str) -> str:
         seen |= follow
         fresh = [site.file(path) for path in follow]
     main = site.file(MAIN)
-    shown_to_claude = any(gemini_files.same(site.file(path), main) for path in seen)
+    shown_to_claude = any(site.file(path).is_same(main) for path in seen)
     return f"<!-- @{name} -->" if shown_to_claude else f"@{name}"
 
 
@@ -193,13 +193,13 @@ def _would_show_main_twice(site: Site) -> bool:
     """Whether AGENTS.md imports GEMINI.md: through our import its text would be shown a second time."""
     main = site.file(MAIN)
     read = gemini_files.loaded(site, (agents_md.NAME,), site.checkout, site.checkout)
-    return main.readable and any(gemini_files.same(file, main) for file in read)
+    return main.readable and any(file.is_same(main) for file in read)
 
 
 def _is_read(site: Site, carrier: Carrier, read: tuple[InstructionFile, ...]) -> bool:
     file = site.file(carrier.path)
     named = [site.checkout / name for name in gemini_config.names(site)]
-    return file.path in named or any(gemini_files.same(file, one) for one in read)
+    return file.path in named or any(file.is_same(one) for one in read)
 
 
 def _twice(site: Site, reached: list[Carrier]) -> tuple[Notice, ...]:
@@ -217,7 +217,7 @@ def _only_in_root(site: Site, carrier: Carrier) -> tuple[Notice, ...]:
     below = read_in_root(site, below_root=True)
     named = [site.checkout / name for name in gemini_config.names(site, below_root=True)]
     file = site.file(carrier.path)
-    if file.path in named or any(gemini_files.same(file, one) for one in below):
+    if file.path in named or any(file.is_same(one) for one in below):
         return ()
     settings = site.checkout / gemini_config.SETTINGS
     text = (

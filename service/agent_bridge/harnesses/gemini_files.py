@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from agent_bridge.errors import RefusedError
 from agent_bridge.harnesses import gemini_imports, managed_block
 from agent_bridge.harnesses.base import InstructionFile, Site
 
@@ -37,15 +36,14 @@ def imported_by(file: InstructionFile) -> tuple[Path, ...]:
     """The files that a file's own text imports. Our block doesn't count: it must not decide its place."""
     if not file.readable:
         return ()
-    text = without_block(file.data).decode("utf-8", "replace")
+    text = b"\n".join(managed_block.around(file.data)).decode("utf-8", "replace")
     paths = (gemini_imports.resolve(found.path, file.path.parent) for found in gemini_imports.imports(text))
     return tuple(dict.fromkeys(path for path in paths if path.suffix in _FOLLOWED))
 
 
 def import_would_work(data: bytes, text: str) -> bool:
     """Whether an import behind the user's text, or where our block stands in it, is none in code."""
-    block = _block(data)
-    before, after = (data, b"") if block is None else (data[: block[0]], data[block[1] :])
+    before, after = managed_block.around(data)
     start = before.decode("utf-8", "replace") + "\n"
     whole = f"{start}{text}\n{after.decode('utf-8', 'replace')}"
     at = len(start) + text.index("@")
@@ -54,31 +52,7 @@ def import_would_work(data: bytes, text: str) -> bool:
 
 def imports_in_block(data: bytes) -> tuple[str, ...]:
     """Paths in our block that Gemini CLI takes for imports."""
-    block = _block(data)
-    if block is None:
-        return ()
+    before, after = (part.decode("utf-8", "surrogateescape") for part in managed_block.around(data))
     text = data.decode("utf-8", "surrogateescape")
-    start = len(data[: block[0]].decode("utf-8", "surrogateescape"))
-    end = len(data[: block[1]].decode("utf-8", "surrogateescape"))
+    start, end = len(before), len(text) - len(after)
     return tuple(found.path for found in gemini_imports.imports(text) if start <= found.start < end)
-
-
-def without_block(data: bytes) -> bytes:
-    """The bytes of a file without our block, an empty line in its place."""
-    block = _block(data)
-    return data if block is None else data[: block[0]] + b"\n" + data[block[1] :]
-
-
-def same(one: InstructionFile, other: InstructionFile) -> bool:
-    """Whether two names lead to one file, also to one that doesn't exist yet."""
-    if one.identity is not None or other.identity is not None:
-        return one.identity == other.identity
-    return one.real == other.real
-
-
-def _block(data: bytes) -> tuple[int, int] | None:
-    try:
-        block = managed_block.find_block(data)
-    except RefusedError:
-        return None
-    return None if block is None else (block.start, block.end)

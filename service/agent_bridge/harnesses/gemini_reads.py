@@ -77,7 +77,7 @@ class _Session:
         if file.kind is FileKind.ABSENT:
             return
         if not file.readable:
-            self._add(file, why, hidden=file.problem or f"it is a {file.kind.value.replace('_', ' ')}")
+            self._add(file, why, hidden=file.why_unreadable)
             return
         if file.identity in self.seen:
             self._add(file, why, hidden="it is a file that is read already, under another name")

@@ -28,10 +28,12 @@ __all__ = [
     "BlockSpan",
     "Item",
     "Spliced",
+    "around",
     "block_text",
     "body_hash",
     "dominant_eol",
     "find_block",
+    "has_block",
     "hash_valid",
     "is_ours",
     "items",
@@ -77,6 +79,21 @@ def block_text(data: bytes) -> str | None:
     """The body of the block as LF text, or None without one. Raises `MarkerError`."""
     block = find_block(data)
     return None if block is None else block.body
+
+
+def has_block(data: bytes) -> bool:
+    """Whether the file has a block; broken markers make none."""
+    return len(around(data)[0]) != len(data)
+
+
+def around(data: bytes) -> tuple[bytes, bytes]:
+    """What stands before and behind the block; everything stands before it where there is none, or none that
+    broken markers let one find."""
+    try:
+        block = find_block(data)
+    except MarkerError:
+        block = None
+    return (data, b"") if block is None else (data[: block.start], data[block.end :])
 
 
 def is_ours(data: bytes) -> bool:

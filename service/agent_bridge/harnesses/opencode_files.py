@@ -31,7 +31,7 @@ def shows_claude_md(site: Site) -> bool:
     if NAME not in site.used or agents_md.why_not(site):
         return False
     file = site.file(CLAUDE)
-    if not file.readable or _same(file, site.file(agents_md.NAME)):
+    if not file.readable or file.is_same(site.file(agents_md.NAME)):
         return False
     return CLAUDE in hidden_names(site) or opencode_config.lists(site, file.path)
 
@@ -145,7 +145,7 @@ def _first_name(site: Site, present: set[str]) -> tuple[str, ...]:
 
 def _hides(site: Site, file: InstructionFile) -> bool:
     """Whether AGENTS.md beside `file` hides text of the user's: they aren't one file."""
-    return file.readable and not _same(file, site.file(agents_md.NAME))
+    return file.readable and not file.is_same(site.file(agents_md.NAME))
 
 
 def _others_with_a_block(site: Site) -> list[InstructionFile]:
@@ -220,9 +220,3 @@ def _bridge(site: Site, why: str) -> Carrier:
         budget=NO_LIMIT,
         why=why,
     )
-
-
-def _same(one: InstructionFile, other: InstructionFile) -> bool:
-    if one.identity is not None and other.identity is not None:
-        return one.identity == other.identity
-    return one.real == other.real

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from agent_bridge.errors import MarkerError, RefusedError
 from agent_bridge.harnesses import (
     agents_md,
     claude_carriers,
@@ -11,7 +10,7 @@ from agent_bridge.harnesses import (
     opencode_files,
     opencode_global,
 )
-from agent_bridge.harnesses.base import FileKind, InstructionFile, KeyEdit, Notice, Site
+from agent_bridge.harnesses.base import InstructionFile, KeyEdit, Notice, Site
 
 LARGE = 200_000
 """Bytes. An instruction file isn't cut, and a system prompt over the model's limit ends in a loop of
@@ -70,9 +69,8 @@ def _doubles(site: Site) -> list[Notice]:
             "`sync --to opencode` asked for. `agent-bridge sync --not-to opencode` takes it back."
         )
         return [Notice("info", "opencode-double", text, site.checkout / opencode_files.BRIDGE)]
-    names = [
-        file.name for file in map(site.file, _MAY_HAVE_A_BLOCK) if _shown(site, file) and _has_block(file)
-    ]
+    shown = [file for file in map(site.file, _MAY_HAVE_A_BLOCK) if _shown(site, file)]
+    names = [file.name for file in shown if managed_block.has_block(file.data)]
     if len(names) < 2:
         return []
     text = f"OpenCode shows {' and '.join(names)}, by its `instructions`: it gets the facts in each of them."
@@ -117,10 +115,3 @@ def _large(site: Site) -> list[Notice]:
 def _shown(site: Site, file: InstructionFile) -> bool:
     native = opencode_files.native_name(site) == file.name
     return file.readable and (native or opencode_config.lists(site, file.path))
-
-
-def _has_block(file: InstructionFile) -> bool:
-    try:
-        return file.kind is not FileKind.ABSENT and managed_block.find_block(file.data) is not None
-    except (MarkerError, RefusedError):
-        return False

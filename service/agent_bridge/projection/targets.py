@@ -99,9 +99,9 @@ def served(targets: Iterable[Target]) -> Mapping[str, int]:
 
 
 def _refusal(site: Site, file: InstructionFile, carrier: Carrier, *, private_store: bool) -> Notice | None:
-    if not file.readable and (file.is_directory or file.kind not in ("absent",)):
-        why = file.problem or f"it is a {file.kind.value.replace('_', ' ')}"
-        return Notice("warning", "carrier-unusable", f"{file.path} can't hold a block: {why}.", file.path)
+    if file.why_unreadable:
+        text = f"{file.path} can't hold a block: {file.why_unreadable}."
+        return Notice("warning", "carrier-unusable", text, file.path)
     if file.readable and carrier.scope is Scope.PROJECT and not file.inside:
         return Notice(
             "warning",

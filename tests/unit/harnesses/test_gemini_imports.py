@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_bridge.harnesses.gemini_files import import_would_work, imports_in_block, without_block
+from agent_bridge.harnesses.gemini_files import import_would_work, imports_in_block
 from agent_bridge.harnesses.gemini_imports import code_regions, imports, resolve
+from agent_bridge.harnesses.managed_block import around
 from agent_bridge.harnesses.markdown import safe_body
 
 BLOCK = b"<!-- agent-bridge:memory:start (managed, do not edit) -->\n%s\n<!-- agent-bridge:memory:end -->\n"
@@ -83,7 +84,8 @@ def test_where_an_import_of_ours_works(data: bytes, works: bool) -> None:
 def test_our_block_is_told_from_the_users_text() -> None:
     data = b"@mine.md \xff\n" + BLOCK % b"~~~\n@ours.md\n~~~" + b"@mine.md\n"
     assert imports_in_block(data) == ("ours.md",)
-    assert [one.path for one in imports(without_block(data).decode("utf-8", "replace"))] == ["mine.md"] * 2
+    own = b"\n".join(around(data)).decode("utf-8", "replace")
+    assert [one.path for one in imports(own)] == ["mine.md"] * 2
     assert imports_in_block(b"@mine.md\n") == ()
     assert imports_in_block((BLOCK % b"@x") * 2) == ()  # doubled markers are told elsewhere
 

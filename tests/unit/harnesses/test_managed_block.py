@@ -13,9 +13,11 @@ from agent_bridge.errors import MarkerError, RefusedError
 from agent_bridge.harnesses.managed_block import (
     END,
     START,
+    around,
     block_text,
     dominant_eol,
     find_block,
+    has_block,
     is_ours,
     items,
     outside_texts,
@@ -154,6 +156,23 @@ def test_a_marker_counts_only_alone_on_its_line(line: str) -> None:
 @pytest.mark.parametrize("line", [START + "  ", " " + START, "<!--agent-bridge:memory:start-->"])
 def test_a_marker_survives_what_formatters_do(line: str) -> None:
     assert block_text(f"{line}\nbody\n{END}\t\n".encode()) == "body"
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"above\n%s\nbelow\n", (b"above\n", b"\nbelow\n")),
+        (b"%s\n", (b"", b"\n")),
+        (b"none\n", (b"none\n", b"")),
+        (b"", (b"", b"")),
+        (b"%s\n%s\n", None),
+    ],
+)
+def test_around_is_the_users_text(data: bytes, expected: tuple[bytes, bytes] | None) -> None:
+    block = f"{START}\nmine\n{END}".encode()
+    data = data.replace(b"%s", block)
+    assert around(data) == ((data, b"") if expected is None else expected)
+    assert has_block(data) is (expected is not None and block in data)
 
 
 def test_markers_in_the_users_fenced_code_are_an_example() -> None:
