@@ -101,12 +101,13 @@ def place(name: str, ground: Ground) -> Path:
     return below_home(name[2:], ground.env) if name.startswith("~/") else ground.checkout / name
 
 
-def holds_block(file: InstructionFile) -> bool:
-    """Whether a file holds a block of ours."""
+def holds_facts(file: InstructionFile) -> bool:
+    """Whether a file holds a block of ours with facts in it; one that imports another file has none."""
     try:
-        return managed_block.find_block(file.data) is not None
+        body = managed_block.block_text(file.data)
     except AgentBridgeError:
         return False
+    return body is not None and any(item.title or item.fact_id for item in managed_block.items(body))
 
 
 def _names_in(data: bytes, key: tuple[str, ...]) -> tuple[str, ...] | None:

@@ -23,7 +23,9 @@ from agent_bridge.harnesses.observe import look
 from agent_bridge.harnesses.row import AGENTS, Row
 from agent_bridge.harnesses.table import ROWS
 
-_RULE_FILES = (claude_carriers.RULES, *(row.own.path for row in ROWS if row.own is not None))
+_RULE_FILES = tuple(
+    dict.fromkeys((claude_carriers.RULES, *(row.own.path for row in ROWS if row.own is not None)))
+)
 """Files of ours in folders of rules, which others than the harness they are for may read too."""
 
 
@@ -62,7 +64,7 @@ class RowHarness(Harness):
         user = [row_places.below_home(name, ground.env) for name in (*homes, *([own.path] if own else []))]
         if ground.project is None:
             return tuple(user)
-        site = _partly(ground, config)
+        site = Site.of_settings(ground, config)
         names = [*row_choice.read_names(self.row, site), AGENTS, *self.row.perhaps, *self._rule_files()]
         if self.row.own is not None:
             names += [self.row.own.path, str(PurePosixPath(self.row.own.path).parent), *self.row.own.hides]
@@ -111,6 +113,8 @@ class RowHarness(Harness):
         coming = {carrier.path for one in others for carrier in one.carriers(site, Scope.PROJECT)}
         coming |= {carrier.path for carrier in chosen}
         names = self._rule_files()
+        # A rules file of ours that no harness in use needs goes with the next pass; a colleague's stays.
+        going = {site.checkout / name for name in names if not site.file(name).tracked} - _own_files(site)
         if not self.row.first_only:
             names += row_choice.read_names(self.row, site)
         instead = {site.checkout / name for name in self.row.perhaps}
@@ -118,7 +122,7 @@ class RowHarness(Harness):
         carrying: dict[object, InstructionFile] = {}
         for path in sorted(shown):
             file = site.file(path)
-            if path in coming or row_choice.holds_block(file):
+            if path in coming or (path not in going and row_choice.holds_facts(file)):
                 carrying.setdefault(file.identity or str(file.real), file)
         if len(carrying) < 2:
             return ()
@@ -167,6 +171,12 @@ def rows() -> tuple[RowHarness, ...]:
     return tuple(RowHarness(row) for row in ROWS)
 
 
+def _own_files(site: Site) -> set[Path]:
+    """The carriers that the rows in use have chosen."""
+    used = [row for row in ROWS if row.name in site.used]
+    return {carrier.path for row in used for carrier in row_choice.choose(row, site).carriers}
+
+
 def _directories(root: Path, start: Path) -> list[Path]:
     """From `root` down to `start`; the root alone where that lies elsewhere."""
     if not start.is_relative_to(root):
@@ -180,8 +190,3 @@ def _file(site: Site, path: Path) -> InstructionFile:
     if path.parent == site.checkout or str(path) in site.files:
         return site.file(path)
     return look(path, site.checkout)
-
-
-def _partly(ground: Ground, config: Mapping[str, bytes]) -> Site:
-    """A site of which only the settings are known yet."""
-    return Site(ground.project, ground.checkout, ground.is_main, ground.env, ground.is_git, config=config)

@@ -194,8 +194,32 @@ def test_a_rules_file_of_another_program_counts_where_its_folder_is_read() -> No
     cursors = ".cursor/rules/agent-bridge.mdc"
     row = replace(THING, folders=(".cursor/rules",))
 
-    assert codes(row, site({AGENTS: b"x", cursors: BLOCK})) == ["row-double"]
-    assert codes(THING, site({AGENTS: b"x", cursors: BLOCK})) == []
+    assert codes(row, site({AGENTS: b"x", cursors: BLOCK}, tracked=True)) == ["row-double"]
+    assert codes(THING, site({AGENTS: b"x", cursors: BLOCK}, tracked=True)) == []
+
+
+def test_a_rules_file_of_ours_that_nobody_needs_any_more_is_about_to_go_and_no_double() -> None:
+    cursors = ".cursor/rules/agent-bridge.mdc"
+    row = replace(THING, folders=(".cursor/rules",))
+    seen = site({AGENTS: b"x", cursors: BLOCK})
+
+    assert codes(row, seen) == []
+
+
+def test_a_file_that_only_imports_the_facts_is_no_double() -> None:
+    row = replace(THING, reads=(AGENTS, "MORE.md"))
+    importing = managed_block.splice(b"", "## Project memory\n\n@AGENTS.md\n").data
+
+    assert codes(row, site({AGENTS: BLOCK, "MORE.md": importing})) == []
+
+
+def test_a_rules_file_that_two_programs_share_is_read_once() -> None:
+    copilot = next(row for row in ROWS if row.name == "copilot-cli")
+    name = ".github/instructions/agent-bridge.instructions.md"
+
+    read = RowHarness(copilot).reads(site({name: BLOCK}), ROOT)
+
+    assert [one.path for one in read] == [ROOT / name]
 
 
 @pytest.mark.parametrize(
