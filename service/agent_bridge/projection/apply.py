@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent_bridge import files, git
-from agent_bridge.errors import RefusedError
+from agent_bridge.errors import ConflictError, RefusedError
 from agent_bridge.files import FileImage
 from agent_bridge.harnesses import config_edit
 from agent_bridge.harnesses.base import KeyEdit
@@ -39,7 +39,7 @@ def write_block(
         entry = ledger.first_record(image.path, Kind.BLOCK, before)
         directories = known.directories if known else made
         ledger.put(replace(entry, separator=added, header=header, directories=directories))
-    return files.replace(image, after, keep_dir=ledger.kept)
+    return _replace(ledger, known, image, after)
 
 
 def _still_there(known: Entry, image: FileImage) -> bool:
@@ -80,7 +80,7 @@ def edit_keys(ledger: Ledger, path: Path, edits: Sequence[KeyEdit]) -> bool:
     ledger.put(
         replace(written(entry, image, after), directories=entry.directories or _missing_parents(image))
     )
-    return files.replace(image, after, keep_dir=ledger.kept)
+    return _replace(ledger, known, image, after)
 
 
 def edited(data: bytes, edit: KeyEdit) -> bytes:
@@ -109,11 +109,12 @@ def edit_lines(ledger: Ledger, path: Path, lines: Sequence[str]) -> bool:
     if after == image.data:
         return False
     before = image.data if image.existed else None
+    known = ledger.get(path)
     entry = ledger.first_record(path, Kind.LINES, before)
     ledger.put(
         replace(written(entry, image, after), directories=entry.directories or _missing_parents(image))
     )
-    return files.replace(image, after, keep_dir=ledger.kept)
+    return _replace(ledger, known, image, after)
 
 
 def record_file(ledger: Ledger, image: FileImage, data: bytes, *, directory: Path | None = None) -> None:
@@ -237,6 +238,22 @@ def remove_directories(directories: Sequence[str]) -> None:
             continue  # removed already, before a kill
         except OSError:  # not empty: somebody uses it now, so it stays
             return
+
+
+def _replace(ledger: Ledger, known: Entry | None, image: FileImage, after: bytes) -> bool:
+    """Replace a file that is on record; `known` is its entry from before.
+
+    Where somebody else was faster nothing is written, so what stands there now is the first text of that
+    file, and no file of ours.
+    """
+    try:
+        return files.replace(image, after, keep_dir=ledger.kept)
+    except ConflictError:
+        if known is None:
+            ledger.drop(str(image.path))
+        else:
+            ledger.put(known)
+        raise
 
 
 def _missing_parents(image: FileImage) -> tuple[str, ...]:
