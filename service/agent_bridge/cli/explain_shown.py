@@ -9,6 +9,7 @@ from pathlib import Path
 
 from agent_bridge.cli.result import Json, counted
 from agent_bridge.harnesses.base import Read
+from agent_bridge.memory.visible import shortened
 from agent_bridge.projection.explain import Double, Explanation, Missing
 
 _WIDTH = 80
@@ -116,7 +117,7 @@ def _read_json(one: Explanation, read: Read) -> dict[str, Json]:
 
 
 def _double_text(double: Double) -> str:
-    what = f"[{double.fact}] {double.text}" if double.fact else f"“{_cut(double.text)}”"
+    what = f"[{double.fact}] {double.text}" if double.fact else f"“{shortened(double.text, 60)}”"
     return f"{what}: in {' and '.join(_short(path) for path in double.files)}"
 
 
@@ -148,7 +149,3 @@ def _wrapped(text: str, indent: str = "    ") -> list[str]:
 def _short(path: Path) -> str:
     home = Path.home()
     return f"~/{path.relative_to(home)}" if path.is_relative_to(home) and path != home else str(path)
-
-
-def _cut(text: str, most: int = 60) -> str:
-    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"

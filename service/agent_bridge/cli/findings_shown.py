@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from agent_bridge.cli.result import Json, counted
 from agent_bridge.memory.secrets import find_secrets, masked
+from agent_bridge.memory.visible import shortened
 from agent_bridge.projection.reverse import origin_of
 from agent_bridge.projection.sorting import Finding, Outcome
 from agent_bridge.projects import Project
@@ -23,7 +24,7 @@ def findings_text(project: Project, findings: Sequence[Finding], *, applied: boo
         elif one.fact_id:
             head.append(one.fact_id)
         origin = origin_of(one.item.source_file, project.root)
-        lines.append(f"{' '.join(head)}  {origin}: {_first_line(one.item.text)}")
+        lines.append(f"{' '.join(head)}  {origin}: {shortened(masked(one.item.text), _LINE)}")
         if one.why:
             lines.append(f"    {one.why}")
     counts = findings_counts(findings)
@@ -61,8 +62,3 @@ def findings_json(project: Project, findings: Iterable[Finding]) -> list[Json]:
         }
         for one in findings
     ]
-
-
-def _first_line(text: str) -> str:
-    line = " ".join(masked(text).split())
-    return line if len(line) <= _LINE else line[: _LINE - 1].rstrip() + "…"

@@ -14,8 +14,7 @@ from agent_bridge.cli.result import Json, Result, failure
 from agent_bridge.errors import AgentBridgeError, UsageError
 from agent_bridge.harnesses.observe import observe_site
 from agent_bridge.harnesses.opencode import OpenCode
-from agent_bridge.memory.fact import Fact
-from agent_bridge.memory.store import Snapshot, Store
+from agent_bridge.memory.store import Store
 from agent_bridge.projection.session_text import Part, tell_missing
 from agent_bridge.projects import Project
 
@@ -52,8 +51,8 @@ def told(start: Path) -> Result:
     own = Store(listed.store, state=listed.state).scan()
     user = Store(paths.global_store(), scope="global", state=paths.user_state()).scan()
     scopes: tuple[Part, ...] = (
-        ("project", own.documents, _readable(own)),
-        ("global", user.documents, _readable(user)),
+        ("project", own.documents, own.readable),
+        ("global", user.documents, user.readable),
     )
     missing = tell_missing(shown, scopes, hint=_HINT)
     data |= {
@@ -69,9 +68,3 @@ def checkout_of(start: Path, project: Project) -> Path:
     """The checkout that a directory lies in, a worktree perhaps; the project's root outside of Git."""
     found = git.find_checkout(Path(os.path.realpath(start)))
     return project.root if found is None else Path(os.path.realpath(found.root))
-
-
-def _readable(snapshot: Snapshot) -> list[Fact]:
-    """All but what holds a secret, in its order."""
-    withheld = {fact.path for fact in snapshot.withheld}
-    return [fact for fact in snapshot.facts if fact.path not in withheld]

@@ -8,7 +8,7 @@ Nothing here touches a disk; `observe` gathers a Site, the projection performs w
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -70,6 +70,8 @@ class Carrier:
     header: str = ""
     why: str = ""
     text: str = ""
+    asked_by: str = ""
+    """The harness that wants the file, filled in by who asks several of them; it may find no facts there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,14 @@ class KeyEdit:
     only_if: str = ""
     local: bool = False
     element: bool = False
+
+
+def by_path(edits: Iterable[KeyEdit]) -> dict[Path, list[KeyEdit]]:
+    """The edits of each file, in their order."""
+    grouped: dict[Path, list[KeyEdit]] = {}
+    for edit in edits:
+        grouped.setdefault(edit.path, []).append(edit)
+    return grouped
 
 
 @dataclass(frozen=True, slots=True)

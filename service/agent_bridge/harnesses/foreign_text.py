@@ -27,6 +27,11 @@ def bytes_of(text: str, *, like: bytes) -> bytes:
     return (BOM if like.startswith(BOM) else b"") + text.encode("utf-8")
 
 
+def eol_of(text: str) -> str:
+    """The line end that most lines have."""
+    return "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
+
+
 def place_of(text: str, at: int) -> str:
     """An offset in words, in lines and columns from 1."""
     line = text.count("\n", 0, at) + 1

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from agent_bridge.harnesses.absent import ABSENT, Absent
 from agent_bridge.harnesses.array_text import line_indent, without_break
-from agent_bridge.harnesses.foreign_text import bytes_of, text_of, unwritable
+from agent_bridge.harnesses.foreign_text import bytes_of, eol_of, text_of, unwritable
 from agent_bridge.harnesses.json_text import Member, Node, after_comments_on_line, parse
 
 Key = Sequence[str]
@@ -177,11 +177,6 @@ def unit_of(text: str, root: Node) -> str:
         if indent and not text[text.rfind("\n", 0, member.start) + 1 : member.start].strip():
             return indent
     return _DEFAULT_INDENT
-
-
-def eol_of(text: str) -> str:
-    """The line end that most lines have."""
-    return "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
 
 
 def parsed_json(text: str) -> Node:

@@ -12,13 +12,12 @@ from agent_bridge.harnesses.array_text import (
     with_element,
     without_element,
 )
-from agent_bridge.harnesses.foreign_text import place_of, text_of, unwritable
+from agent_bridge.harnesses.foreign_text import eol_of, place_of, text_of, unwritable
 from agent_bridge.harnesses.json_edit import (
     Key,
     checked,
     deepest,
     dumps,
-    eol_of,
     json_set,
     json_unset,
     literal_of,

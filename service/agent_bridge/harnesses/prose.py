@@ -18,7 +18,7 @@ from agent_bridge.errors import MarkerError, RefusedError
 from agent_bridge.harnesses.managed_block import find_block
 from agent_bridge.harnesses.markdown import Fences
 from agent_bridge.memory.similarity import words
-from agent_bridge.memory.visible import one_line
+from agent_bridge.memory.visible import one_line, shortened
 
 MAX_BYTES = 1024 * 1024
 """What stands behind so many bytes of a file is not looked at."""
@@ -151,7 +151,7 @@ class _Open:
 
     def piece(self) -> Piece:
         above = self.title if self.above is None else self.above.lines[0]
-        return Piece(self.text, _cut(one_line(above[: 2 * _TITLE_LENGTH]).rstrip(": ")))
+        return Piece(self.text, shortened(one_line(above[: 2 * _TITLE_LENGTH]).rstrip(": "), _TITLE_LENGTH))
 
 
 class _Reader:
@@ -290,7 +290,3 @@ def _dedented(line: str, offset: int) -> str:
     """The line without up to `offset` columns of white space, and without any at its end."""
     width = _width(line)
     return (" " * max(width - offset, 0) + line.lstrip(" \t")).rstrip()
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _TITLE_LENGTH else text[: _TITLE_LENGTH - 1].rstrip() + "…"

@@ -16,7 +16,7 @@ from typing import Any
 
 from agent_bridge.errors import RefusedError
 from agent_bridge.harnesses.absent import ABSENT, Absent
-from agent_bridge.harnesses.foreign_text import bytes_of, text_of, unwritable
+from agent_bridge.harnesses.foreign_text import bytes_of, eol_of, text_of, unwritable
 from agent_bridge.harnesses.toml_text import Entry, Section, find, scan
 
 Key = Sequence[str]
@@ -117,11 +117,6 @@ def table_appended(
     if text.endswith("\n"):
         return f"{text}{eol}{table}{eol}"
     return f"{text}{eol}{eol}{table}"
-
-
-def eol_of(text: str) -> str:
-    """The line end that most lines have."""
-    return "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
 
 
 def _line_after(text: str, anchor: Entry, statement: str, eol: str) -> str:

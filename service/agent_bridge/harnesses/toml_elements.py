@@ -14,13 +14,12 @@ from typing import Any
 from agent_bridge.errors import RefusedError
 from agent_bridge.harnesses.absent import Absent
 from agent_bridge.harnesses.array_text import ArrayText, Style, array_at, with_element, without_element
-from agent_bridge.harnesses.foreign_text import place_of, text_of, unwritable
+from agent_bridge.harnesses.foreign_text import eol_of, place_of, text_of, unwritable
 from agent_bridge.harnesses.toml_edit import (
     Key,
     checked,
     cut_lines,
     delete_key,
-    eol_of,
     literal_of,
     lookup,
     parsed_toml,

@@ -18,6 +18,7 @@ from agent_bridge.memory.frontmatter import FactProblem, Value, lookup, one_line
 from agent_bridge.memory.secrets import find_secrets
 from agent_bridge.memory.similarity import normalise, text_hash
 from agent_bridge.memory.times import iso, timestamp
+from agent_bridge.memory.visible import shortened
 
 __all__ = [
     "MAX_BYTES",
@@ -243,8 +244,8 @@ def _title(body: str, name: str) -> str:
         if heading is not None:
             words = heading[1].split()
             closing = len(words) > 1 and not words[-1].strip("#")
-            return _cut(" ".join(words[:-1] if closing else words), 2 * TITLE_LENGTH)
-    return _cut(name, 2 * TITLE_LENGTH) or _cut(_first_line(body), TITLE_LENGTH)
+            return shortened(" ".join(words[:-1] if closing else words), 2 * TITLE_LENGTH)
+    return shortened(name, 2 * TITLE_LENGTH) or shortened(_first_line(body), TITLE_LENGTH)
 
 
 def _first_line(body: str) -> str:
@@ -256,7 +257,7 @@ def _first_line(body: str) -> str:
 
 
 def _hook(body: str, description: str) -> str:
-    hook = _cut(description or _first_sentence(body), HOOK_LENGTH)
+    hook = shortened(description or _first_sentence(body), HOOK_LENGTH)
     return "" if hook == normalise(body) else hook
 
 
@@ -274,11 +275,6 @@ def _first_sentence(body: str) -> str:
     text = re.sub(r"^(?:[-*+>][ \t]+)", "", " ".join(paragraph))
     end = re.search(r"[.!?](?=\s)", text)
     return text[: end.end()] if end else text
-
-
-def _cut(text: str, length: int) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= length else text[: length - 1].rstrip() + "…"
 
 
 def is_fact_name(name: str) -> bool:

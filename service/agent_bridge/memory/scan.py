@@ -106,6 +106,14 @@ def walk(root: str) -> Listing:
     return Listing(found, links, tuple(problems))
 
 
+def read_all(place: Path) -> list[Known]:
+    """What the files of the store at `place` hold, read afresh; nothing is written, not even a cache."""
+    root = os.path.realpath(place)
+    listing = walk(root)
+    found = (read(root, path, listing.links.get(path), None) for path in sorted(listing.found))
+    return [one for one in found if one is not None]
+
+
 def _take(entry: os.DirEntry[str], path: str, found: dict[str, Signature], problems: list[Problem]) -> None:
     try:
         info = entry.stat(follow_symlinks=False)

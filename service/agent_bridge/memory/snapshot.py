@@ -35,6 +35,11 @@ class Snapshot:
     private: tuple[Fact, ...] = ()
     withheld: tuple[Fact, ...] = ()
 
+    @property
+    def readable(self) -> tuple[Fact, ...]:
+        """What may be shown to the user's own agents: all but the withheld, in their order."""
+        return tuple(fact for fact in self.facts if not fact.secrets) if self.withheld else self.facts
+
 
 def build(
     facts: Iterable[tuple[OrderKey, Fact]],

@@ -22,6 +22,12 @@ def visible(text: str) -> str:
     return _INVISIBLE.sub("", _LINE_ENDS.sub("\n", text))
 
 
+def shortened(text: str, most: int) -> str:
+    """The text with runs of white space as one blank; of one longer than `most` characters the beginning."""
+    text = " ".join(text.split())
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
 def one_line(text: str) -> str:
     """The text on one line, runs of white space as one blank; no HTML comment can begin in it."""
     return _BLANKS.sub(" ", visible(text)).strip().replace("<!--", "<\\!--")

@@ -277,7 +277,7 @@ class Engine:
         # The user's own files may hold what is private to the user, unless Git holds them; a project's are
         # shared with others.
         held = self.project is not None or any(target.tracked for target in survey.layout.targets)
-        shown = snapshot.shared if held else _readable(snapshot)
+        shown = snapshot.shared if held else snapshot.readable
         return Wanted(snapshot.documents, _distinct(shown), survey.heard)
 
     def _project_first(self, survey: Survey, changed: frozenset[Path]) -> tuple[Outcome, Snapshot | None]:
@@ -340,7 +340,7 @@ class Engine:
         if self.project is None:
             return {}
         # The files are the user's own, so what is private to the user is part of it.
-        wanted = Wanted(snapshot.documents, _distinct(_readable(snapshot)), survey.heard)
+        wanted = Wanted(snapshot.documents, _distinct(snapshot.readable), survey.heard)
         return hook_context.keep(self.state, survey.hooked, wanted, self._settings.block_budget)
 
     def _look_around(self, survey: Survey, snapshot: Snapshot) -> tuple[Notice, ...]:
@@ -371,7 +371,7 @@ class Engine:
 
     def _indexable(self, snapshot: Snapshot, place: Path) -> tuple[Fact, ...]:
         """The facts for a derived file: private ones only where Git doesn't track that file."""
-        return snapshot.shared if self._excluder.tracks(place) else _readable(snapshot)
+        return snapshot.shared if self._excluder.tracks(place) else snapshot.readable
 
     def _write_json(self, snapshot: Snapshot) -> None:
         self._derived.write_json(self._indexable(snapshot, self._derived.json))
@@ -381,11 +381,6 @@ class Engine:
 def global_engine(settings: Settings, *, step: Callable[[], None] = lambda: None) -> Engine:
     """The engine of the user's global store."""
     return Engine(None, settings, step=step)
-
-
-def _readable(snapshot: Snapshot) -> tuple[Fact, ...]:
-    hidden = {fact.path for fact in snapshot.withheld}
-    return tuple(fact for fact in snapshot.facts if fact.path not in hidden)
 
 
 def _distinct(facts: Iterable[Fact]) -> tuple[Fact, ...]:

@@ -17,7 +17,7 @@ from agent_bridge.harnesses.block_body import items
 from agent_bridge.harnesses.block_render import fact_item
 from agent_bridge.harnesses.markdown import NOTICE_PREFIX, whole_texts
 from agent_bridge.memory.fact import Fact
-from agent_bridge.memory.similarity import normalise
+from agent_bridge.memory.visible import shortened
 
 SHORTEST_DOUBLE = 20
 """Characters: shorter paragraphs and list items ("Use tabs.") stand in many files by chance."""
@@ -123,13 +123,17 @@ def explain(
     """Put an explanation together."""
     known = tuple(facts)
     texts = [_Text(read) for read in reads if not read.hidden]
-    where = {id(one): tuple(text.read.path for text in texts if text.shows(one.fact)) for one in known}
+    own = {id(one): whole_texts(one.fact.body) for one in known}
+    where = {
+        id(one): tuple(text.read.path for text in texts if text.shows(one.fact, own[id(one)]))
+        for one in known
+    }
     shown: dict[Path, int] = {}
     for path in (path for paths in where.values() for path in paths):
         shown[path] = shown.get(path, 0) + 1
     told = {one.fact.text_hash for one in known if where[id(one)]}
     absent = [one for one in known if not where[id(one)] and one.fact.text_hash not in told]
-    doubles = tuple(_doubled_facts(known, where)) + tuple(_doubled_texts(texts, known))
+    doubles = tuple(_doubled_facts(known, where)) + tuple(_doubled_texts(texts, own.values()))
     missing = _grouped(absent, reads, holders, ground, texts)
     return Explanation(
         name=name,
@@ -151,13 +155,12 @@ class _Text:
         self.items = {item.fact_id: item.key for item in items(read.text) if item.fact_id is not None}
         self.paragraphs = whole_texts(read.text)
 
-    def shows(self, fact: Fact) -> bool:
-        """Whether a fact's text stands here, in our block or in words of the user's own."""
+    def shows(self, fact: Fact, own: frozenset[str]) -> bool:
+        """Whether a fact stands here: in our block, or its paragraphs (`own`) in words of the user's."""
         key = self.items.get(fact.id)
         if key is not None:
             # Only a cut can take a part of an item away.
             return not self.read.cut or key == fact_item(fact).key
-        own = whole_texts(fact.body)
         return bool(own) and own <= self.paragraphs and not _is_trifle(own)
 
 
@@ -172,8 +175,8 @@ def _doubled_facts(known: Iterable[Known], where: Mapping[int, tuple[Path, ...]]
             yield Double(one.fact.id, one.fact.title, files)
 
 
-def _doubled_texts(texts: Sequence[_Text], known: Iterable[Known]) -> Iterable[Double]:
-    of_facts = {text for one in known for text in whole_texts(one.fact.body)}
+def _doubled_texts(texts: Sequence[_Text], facts: Iterable[frozenset[str]]) -> Iterable[Double]:
+    of_facts = frozenset().union(*facts)
     files: dict[str, list[Path]] = {}
     for text in texts:
         for paragraph in sorted(text.paragraphs - of_facts):
@@ -192,9 +195,11 @@ def _grouped(
     texts: Sequence[_Text],
 ) -> tuple[Missing, ...]:
     indexes = "\n".join(text.read.text for text in texts)
+    blocks = {id(holder): _Block(holder.data) for holder in holders}
     groups: dict[tuple[Scope, Why, str], list[Fact]] = {}
     for one in absent:
-        why, text = _reason(one, reads, holders, ground)
+        mine = [(holder, blocks[id(holder)]) for holder in holders if holder.scope is one.scope]
+        why, text = _reason(one, reads, mine, ground)
         groups.setdefault((one.scope, why, text), []).append(one.fact)
     return tuple(
         Missing(
@@ -208,23 +213,38 @@ def _grouped(
     )
 
 
-def _reason(one: Known, reads: Sequence[Read], holders: Sequence[Holder], ground: Ground) -> tuple[Why, str]:
-    """Why a fact's text is in none of the files that are read."""
-    mine = [holder for holder in holders if holder.scope is one.scope]
+class _Block:
+    """What the block of a file has."""
+
+    def __init__(self, data: bytes) -> None:
+        try:
+            body = managed_block.block_text(data) or data.decode("utf-8", "replace")
+        except AgentBridgeError:  # broken markers: told by the pass
+            body = ""
+        self.facts = frozenset(item.fact_id for item in items(body))
+        self.leaves_out = any(line.startswith(NOTICE_PREFIX) for line in body.split("\n"))
+
+
+def _reason(
+    one: Known, reads: Sequence[Read], mine: Sequence[tuple[Holder, _Block]], ground: Ground
+) -> tuple[Why, str]:
+    """Why a fact's text is in none of the files that are read; `mine` are those of its scope."""
     if one.fact.secrets:
         return Why.WITHHELD, f"held back: the text seems to hold a secret ({', '.join(one.fact.secrets)})"
     if not ground.is_set_up:
         return Why.NOT_SET_UP, "this project isn't set up"
-    if one.is_private and not any(holder.takes_private for holder in mine):
+    if one.is_private and not any(holder.takes_private for holder, _ in mine):
         return Why.PRIVATE, "private: it may not stand in a file that Git tracks or would add"
     if not mine:
         told = [notice.text for notice in ground.notices if notice.level == "warning"]
         return Why.NO_CARRIER, told[0] if told else "no file of this agent can hold the memory here"
-    reasons = [_why_not_in(one.fact, holder, reads, ground) for holder in mine]
+    reasons = [_why_not_in(one.fact, holder, block, reads, ground) for holder, block in mine]
     return min(reasons, key=lambda reason: reason[0] is Why.BEHIND)
 
 
-def _why_not_in(fact: Fact, holder: Holder, reads: Sequence[Read], ground: Ground) -> tuple[Why, str]:
+def _why_not_in(
+    fact: Fact, holder: Holder, block: _Block, reads: Sequence[Read], ground: Ground
+) -> tuple[Why, str]:
     same = [read for read in reads if ground.reals.get(read.path, read.path) == holder.real]
     read = min(same, key=lambda one: bool(one.hidden), default=None)
     if read is not None and read.hidden:
@@ -233,23 +253,13 @@ def _why_not_in(fact: Fact, holder: Holder, reads: Sequence[Read], ground: Groun
         return Why.BEHIND, f"{holder.path} isn't there yet"
     if read is None:
         return Why.HIDDEN, f"{holder.path} isn't read in a session started here"
-    has, leaves_out = _block(holder.data, fact)
+    has = fact.id in block.facts
     if has and read.cut:
         return Why.CUT, f"cut off in {holder.path}: {read.cut}"
-    if leaves_out and not has:
+    if block.leaves_out and not has:
         room = f"its block may have {holder.budget:,} bytes"
         return Why.BUDGET, f"left out of {holder.path} for lack of space: {room}"
     return Why.BEHIND, f"{holder.path} doesn't have it yet"
-
-
-def _block(data: bytes, fact: Fact) -> tuple[bool, bool]:
-    """Whether the block of a file has a fact, and whether it says that it leaves some out."""
-    try:
-        body = managed_block.block_text(data) or data.decode("utf-8", "replace")
-    except AgentBridgeError:  # broken markers: told by the pass
-        body = ""
-    notice = any(line.startswith(NOTICE_PREFIX) for line in body.split("\n"))
-    return any(item.fact_id == fact.id for item in items(body)), notice
 
 
 _ADVICE = {
@@ -280,10 +290,5 @@ def _advice(
             yield f"Start {title} in the project's root, where it reads more: {group.text}."
     for double in doubles:
         listed = " and ".join(map(str, double.files))
-        what = f"The fact {double.fact}" if double.fact else f"“{_cut(double.text)}”"
+        what = f"The fact {double.fact}" if double.fact else f"“{shortened(double.text, 60)}”"
         yield f"{what} is read twice: take it out of one of {listed}."
-
-
-def _cut(text: str, most: int = 60) -> str:
-    text = normalise(text)
-    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"

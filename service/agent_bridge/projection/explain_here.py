@@ -117,14 +117,8 @@ def _known(place: Path, state: Path, scope: Scope) -> list[Known]:
 
 
 def _snapshot(place: Path, judged: Judgements) -> Snapshot:
-    root = os.path.realpath(place)
-    listing = scan.walk(root)
-    read = [scan.read(root, path, listing.links.get(path), None) for path in sorted(listing.found)]
-    ranked = [
-        (one.order, one.fact)
-        for one in read
-        if one is not None and one.fact is not None and one.order is not None
-    ]
+    read = scan.read_all(place)
+    ranked = [(one.order, one.fact) for one in read if one.fact is not None and one.order is not None]
     judged = judged.with_facts(
         fact for _, fact in ranked if fact.private or fact.secrets or judged.hold(fact)
     )

@@ -15,7 +15,7 @@ from typing import Literal
 from agent_bridge import files, paths
 from agent_bridge.errors import AgentBridgeError, LockTimeoutError
 from agent_bridge.harnesses import hook_command
-from agent_bridge.harnesses.base import KeyEdit, Notice
+from agent_bridge.harnesses.base import KeyEdit, Notice, by_path
 from agent_bridge.projection import apply, undo
 from agent_bridge.projection.hooked import Hooked, own_edits, user_edits
 from agent_bridge.projection.ledger import KeyRecord, Kind, Ledger
@@ -61,8 +61,10 @@ def keep(
     try:
         mine, users = own_edits(project, all_hooked), user_edits(project, all_hooked)
         user = Ledger(paths.user_state())
-        if not (_need_setting(own, mine) or _need_setting(user, users)):
+        needing = [ledger for ledger, edits in ((own, mine), (user, users)) if _need_setting(ledger, edits)]
+        if not needing:
             return []
+        are_new = not any(map(_recorded, needing))
         with files.locked(paths.user_state() / "lock", timeout=0, purpose="hooks"):
             fresh = look_again() if withdraw_stale(project, own, user, all_hooked) else all_hooked
             set_edits(own, own_edits(project, fresh))
@@ -71,16 +73,15 @@ def keep(
         return []  # its holder may be waiting for the project's lock; the next pass looks again
     except AgentBridgeError as error:
         return [Notice("warning", error.code, error.sentence())]
+    if are_new:
+        return []  # what `init` has shown comes true
     places = ", ".join(sorted({str(edit.path) for edit in (*mine, *users)}))
     return [Notice("info", "hooks-set", f"The hooks that bring the memory were set again: {places}.")]
 
 
 def set_edits(ledger: Ledger, edits: Iterable[KeyEdit]) -> None:
     """Set keys file by file. Raises AgentBridgeError."""
-    grouped: dict[Path, list[KeyEdit]] = {}
-    for edit in edits:
-        grouped.setdefault(edit.path, []).append(edit)
-    for path, group in grouped.items():
+    for path, group in by_path(edits).items():
         apply.edit_keys(ledger, path, group)
 
 

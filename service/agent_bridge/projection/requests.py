@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from agent_bridge import files, projects
 from agent_bridge.config import Settings
 from agent_bridge.errors import UsageError
 from agent_bridge.harnesses import all_harnesses, in_use
-from agent_bridge.harnesses.base import Harness, KeyEdit
+from agent_bridge.harnesses.base import Harness, KeyEdit, by_path
 from agent_bridge.harnesses.guarded import Broken, Guarded
 from agent_bridge.harnesses.row_harness import RowHarness
 from agent_bridge.projection import undo
@@ -71,8 +70,5 @@ def _change(before: Project, after: Project, settings: Settings) -> Project:
 
 
 def _take_back(ledger: Ledger, edits: list[KeyEdit]) -> None:
-    grouped: dict[Path, list[KeyEdit]] = {}
-    for edit in edits:
-        grouped.setdefault(edit.path, []).append(edit)
-    for path, group in grouped.items():
+    for path, group in by_path(edits).items():
         undo.undo_keys(ledger, path, group)

@@ -13,7 +13,7 @@ from agent_bridge import files, git, paths, projects
 from agent_bridge.config import Settings
 from agent_bridge.errors import NotFoundError, RefusedError
 from agent_bridge.harnesses import all_harnesses, in_use
-from agent_bridge.harnesses.base import KeyEdit, Scope
+from agent_bridge.harnesses.base import KeyEdit, Scope, by_path
 from agent_bridge.memory.store import Store
 from agent_bridge.projection import (
     adopt,
@@ -228,10 +228,7 @@ def undo_all(ledger: Ledger, store: Store) -> list[undo.Undone]:
 
 def set_keys(ledger: Ledger, edits: tuple[KeyEdit, ...]) -> None:
     """Set the keys that harnesses need, file by file."""
-    grouped: dict[Path, list[KeyEdit]] = {}
-    for edit in edits:
-        grouped.setdefault(edit.path, []).append(edit)
-    for path, group in grouped.items():
+    for path, group in by_path(edits).items():
         apply.edit_keys(ledger, path, group)
 
 

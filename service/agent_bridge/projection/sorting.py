@@ -21,6 +21,7 @@ from agent_bridge.memory.fact import Fact
 from agent_bridge.memory.likeness import KnownTexts, Likeness
 from agent_bridge.memory.secrets import find_secrets
 from agent_bridge.memory.similarity import normalise, text_hash
+from agent_bridge.memory.visible import shortened
 from agent_bridge.projection.judged import Judged, Verdict
 from agent_bridge.projection.review import Candidate
 
@@ -193,14 +194,11 @@ def _told(why: str, text: str, fact: Fact | None = None) -> str:
 
 def _verdict(known: Judged) -> str:
     if known.verdict is Verdict.REJECTED:
-        return "rejected before"
+        return f"{known.fact_id} said it and was forgotten" if known.fact_id else "rejected before"
     if known.verdict is Verdict.MERGED:
         return f"merged into {known.fact_id} before"
     return "taken over before; its fact was changed or removed since"
 
 
-def _begin(text: str, most: int = 60) -> str:
-    if find_secrets(text):
-        return "(it holds a secret)"
-    line = " ".join(text.split())
-    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
+def _begin(text: str) -> str:
+    return "(it holds a secret)" if find_secrets(text) else shortened(text, 60)

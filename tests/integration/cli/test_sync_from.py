@@ -178,7 +178,7 @@ def test_a_deleted_fact_does_not_come_back(set_up: Program) -> None:
     assert set_up("rm", made, "--yes").code == 0
     found = _findings(set_up, "--from", "codex", "--apply")
     assert (found["Be kind."]["outcome"], found["Be kind."]["fact"]) == ("skipped", made)
-    assert "changed or removed since" in found["Be kind."]["why"]
+    assert found["Be kind."]["why"] == f"{made} said it and was forgotten"
     assert len(_facts(set_up)) == 1
 
 
@@ -240,3 +240,15 @@ def test_two_runs_at_once_make_each_fact_once(set_up: Program) -> None:
     running = [subprocess.Popen(words, cwd=set_up.cwd, stdout=subprocess.DEVNULL) for _ in range(2)]
     assert [one.wait(60) for one in running] == [0, 0]
     assert len(_facts(set_up)) == len(DISTINCT) + 2
+
+
+def test_a_text_that_several_agents_read_in_one_file_is_told_once(
+    set_up: Program, sealed_home: Path, tmp_path: Path
+) -> None:
+    (sealed_home / ".config" / "opencode").mkdir(parents=True)
+    _git(set_up.cwd, "worktree", "add", "-q", str(tmp_path / "other"))
+    found = set_up("sync", "--from", "all", "--json").json["data"]["findings"]
+    assert [one["outcome"] for one in found if one["text"] == "Be kind."] == ["new"]
+    _append(set_up.cwd / "CLAUDE.md", "- Be kind.\n")
+    found = set_up("sync", "--from", "all", "--json").json["data"]["findings"]
+    assert sorted(one["outcome"] for one in found if one["text"] == "Be kind.") == ["new", "skipped"]

@@ -109,17 +109,18 @@ def test_what_waits_for_review_is_no_new_text_nor_is_what_is_like_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("verdict", "why"),
+    ("verdict", "fact_id", "why"),
     [
-        (Verdict.REJECTED, "rejected before"),
-        (Verdict.MERGED, "merged into x before"),
-        (Verdict.ADDED, "taken over before; its fact was changed or removed since"),
+        (Verdict.REJECTED, "", "rejected before"),
+        (Verdict.REJECTED, "x", "x said it and was forgotten"),
+        (Verdict.MERGED, "x", "merged into x before"),
+        (Verdict.ADDED, "x", "taken over before; its fact was changed or removed since"),
     ],
 )
-def test_what_was_decided_on_is_skipped(verdict: Verdict, why: str) -> None:
-    judged = {text_hash(SOUTH): Judged(verdict, "x")}
+def test_what_was_decided_on_is_skipped(verdict: Verdict, fact_id: str, why: str) -> None:
+    judged = {text_hash(SOUTH): Judged(verdict, fact_id)}
     (found,) = _sorted([f"{SOUTH}\n"], Memory((_fact(NORTH),), judged=judged))
-    assert (found.outcome, found.fact_id, found.why) == (Outcome.SKIPPED, "x", why)
+    assert (found.outcome, found.fact_id, found.why) == (Outcome.SKIPPED, fact_id, why)
 
 
 @pytest.mark.parametrize(
