@@ -122,6 +122,7 @@ def slugs(data: bytes | None) -> Mapping[str, str]:
         and slug not in ("", ".", "..")
         and not set(slug) & set("/\\\0")
         and "\0" not in directory
+        and all(map(_can_be_a_name, (directory, slug)))
     }
 
 
@@ -130,6 +131,15 @@ def problems(site: Site) -> tuple[tuple[Path, str], ...]:
     found = [user_file(site.env), *([] if site.project is None else [site.checkout / SETTINGS])]
     parsed = [(path, _parsed(data)[1]) for path in found if (data := site.settings(path)) is not None]
     return tuple((path, problem) for path, problem in parsed if problem)
+
+
+def _can_be_a_name(text: str) -> bool:
+    """Whether a path may hold it: JSON can say halves of characters, which no file system can."""
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _get(data: bytes | None, *key: str) -> object:

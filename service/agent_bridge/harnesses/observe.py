@@ -107,10 +107,12 @@ def recorded_environment(project: Project) -> dict[str, str]:
 
 def look(path: Path, root: Path) -> InstructionFile:
     """What stands at `path`; `root` is the directory that counts as inside (a real path)."""
-    real = Path(os.path.realpath(path))
+    real = Path(os.path.realpath(path)) if _can_exist(path) else path
     inside = real.is_relative_to(root)
     name = path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
     found = InstructionFile(name=name, path=path, real=real, kind=FileKind.ABSENT, inside=inside)
+    if not _can_exist(path):
+        return found
     try:
         link = stat.S_ISLNK(path.lstat().st_mode)
     except FileNotFoundError:
@@ -168,7 +170,15 @@ def _observe(ground: Ground, checkout: git.Checkout | None, harnesses: tuple[Har
 
 
 def _each(groups: Iterable[tuple[Path, ...]]) -> list[Path]:
-    return list(dict.fromkeys(path for group in groups for path in group))
+    return list(dict.fromkeys(path for group in groups for path in group if _can_exist(path)))
+
+
+def _can_exist(path: Path | str) -> bool:
+    """Whether a file may have this name: settings say what they like, and JSON has halves of characters."""
+    try:
+        return b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
 
 
 def _listing(place: Path) -> tuple[str, ...]:
@@ -239,7 +249,7 @@ def _nested(
         return ()
     names = dict.fromkeys(name for harness in harnesses for name in harness.names_below(ground, config))
     found = []
-    for path in git.list_instruction_files(checkout, names):
+    for path in git.list_instruction_files(checkout, [name for name in names if _can_exist(name)]):
         if path.parent == ground.checkout:
             continue
         try:

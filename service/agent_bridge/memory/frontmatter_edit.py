@@ -48,6 +48,8 @@ def _escaped(char: str) -> str:
         return "\\" + char
     if char.isprintable():
         return char
+    if "\ud800" <= char <= "\udfff":  # half a pair, or a byte of a name that is no UTF-8: no YAML
+        return "?"
     return f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
 
 

@@ -81,7 +81,7 @@ def test_a_worktree_of_a_bare_repository(
         setup.init(setup.describe(bare), settings)
     assert not (bare / ".memory").exists()
     side = sealed_home / "side of it"
-    git(bare, "worktree", "add", "-q", str(side))
+    git(bare, "worktree", "add", "-q", "-b", "side", str(side))
     used_and_left(side, settings, sealed_home)
 
 
