@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 
 from agent_bridge import files
@@ -45,18 +46,24 @@ def judged_file(state: Path) -> Path:
 
 def load(state: Path) -> Mapping[str, Judged]:
     """Verdicts by `similarity.text_hash`. Of a damaged file none count: at worst a text is offered anew."""
+    file = judged_file(state)
     try:
-        texts = json.loads(judged_file(state).read_bytes())["texts"]
-        return {key: _judged(value) for key, value in texts.items() if isinstance(key, str)}
-    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        seen = file.stat()
+    except FileNotFoundError:
         return {}
+    return _read(file, (seen.st_ino, seen.st_mtime_ns, seen.st_size))
 
 
 def record(state: Path, texts: Iterable[str], verdict: Verdict, *, now: datetime, fact_id: str = "") -> None:
     """Remember a verdict on each of `texts`; the latest counts."""
-    new = {key: Judged(verdict, fact_id, iso(now)) for text in texts if (key := text_hash(text))}
+    record_all(state, {text: Judged(verdict, fact_id, iso(now)) for text in texts})
+
+
+def record_all(state: Path, verdicts: Mapping[str, Judged]) -> None:
+    """Remember verdicts by their texts, all in one writing; the latest counts."""
+    new = {key: one for text, one in verdicts.items() if (key := text_hash(text))}
     known = load(state)
-    if all(key in known and known[key].verdict is verdict for key in new):
+    if all(key in known and known[key].verdict is one.verdict for key, one in new.items()):
         return
     rows = {
         key: {"verdict": one.verdict.value, "fact": one.fact_id, "at": one.at}
@@ -69,6 +76,15 @@ def is_rejected(state: Path, text: str) -> bool:
     """Whether a person has rejected this very text."""
     found = load(state).get(text_hash(text))
     return found is not None and found.verdict is Verdict.REJECTED
+
+
+@lru_cache(maxsize=4)  # asked for each text that is found; every writing makes a new file
+def _read(file: Path, _stamp: tuple[int, int, int]) -> Mapping[str, Judged]:
+    try:
+        texts = json.loads(file.read_bytes())["texts"]
+        return {key: _judged(value) for key, value in texts.items()}
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
 
 
 def _judged(value: Mapping[str, str]) -> Judged:
