@@ -16,7 +16,7 @@ from agent_bridge.errors import RefusedError
 from agent_bridge.harnesses.claude_places import slug
 from agent_bridge.projection import requests, setup
 from agent_bridge.projection.engine import Engine
-from agent_bridge.projects import load_projects
+from agent_bridge.projects import Worktrees, load_projects
 
 from .conftest import MOMENT, USUAL, MakeRepository, Tree, differing, everything, git, set_up, tree, write
 
@@ -170,16 +170,15 @@ def run(cwd: Path, *words: str) -> str:
 @pytest.mark.parametrize("way", ["git", "rm"])
 @pytest.mark.parametrize("worktrees", ["shared", "separate"])
 def test_a_worktree_deleted_with_facts_in_it_loses_none(
-    repository: MakeRepository, settings: Settings, worktrees: str, way: str
+    repository: MakeRepository, settings: Settings, worktrees: Worktrees, way: str
 ) -> None:
     root = repository(USUAL, name="main work")
     main, side = root, root.parent / "side Größe"
-    kind = "separate" if worktrees == "separate" else "shared"
-    project = setup.describe(root, worktrees=kind)
+    project = setup.describe(root, worktrees=worktrees)
     setup.init(project, settings)
     project = requests.request(project, requests.named("all"), settings)
     git(main, "worktree", "add", "-q", "-b", "side", str(side))
-    if kind == "separate":
+    if worktrees == "separate":
         setup.init(setup.describe(side, worktrees="separate"), settings)
     write(
         side,
