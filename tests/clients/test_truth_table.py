@@ -1,8 +1,8 @@
 """The truth table: whatever instruction files a project and its user have, each client has each fact once.
 
-Each row is a project; each cell a new session of a real client, in the root or in the directory `sub`. A
-session is also started before the product is set up: all of the user's own texts that it showed then, it has
-to show afterwards. All four clients are in use; a project's fact and one of the user's are remembered.
+Each row is a project; each cell a new session of a real client, in the root or in the directory `sub`. All of
+the user's own texts that such a session showed before the product was set up, it has to show afterwards. All
+four clients are in use; a project's fact and one of the user's are remembered.
 """
 
 from __future__ import annotations
@@ -104,6 +104,33 @@ ROWS = (
     ),
 )
 
+BEFORE: Mapping[str, Mapping[str, str]] = {
+    "no file": {"claude": "- -", "codex": "- -", "gemini": "- -", "opencode": "- -"},
+    "AGENTS.md": {"claude": "A A", "codex": "A A", "gemini": "- -", "opencode": "A A"},
+    "CLAUDE.md": {"claude": "B B", "codex": "- -", "gemini": "- -", "opencode": "B B"},
+    "both": {"claude": "B B", "codex": "A A", "gemini": "- -", "opencode": "A A"},
+    "an import": {"claude": "AB B", "codex": "A A", "gemini": "- -", "opencode": "A A"},
+    "CLAUDE.md is AGENTS.md": {"claude": "A A", "codex": "A A", "gemini": "- -", "opencode": "A A"},
+    "AGENTS.md is CLAUDE.md": {"claude": "B B", "codex": "B B", "gemini": "- -", "opencode": "B B"},
+    ".claude/CLAUDE.md": {"claude": "B B", "codex": "A A", "gemini": "- -", "opencode": "A A"},
+    ".claude/CLAUDE.md alone": {"claude": "B B", "codex": "- -", "gemini": "- -", "opencode": "- -"},
+    "CLAUDE.local.md": {"claude": "B B", "codex": "A A", "gemini": "- -", "opencode": "A A"},
+    "AGENTS.override.md": {"claude": "B B", "codex": "C C", "gemini": "- -", "opencode": "A A"},
+    "GEMINI.md": {"claude": "- -", "codex": "- -", "gemini": "C C", "opencode": "- -"},
+    "GEMINI.md and both": {"claude": "B B", "codex": "A A", "gemini": "C C", "opencode": "A A"},
+    "GEMINI.md is AGENTS.md": {"claude": "A A", "codex": "A A", "gemini": "A A", "opencode": "A A"},
+    "GEMINI.md imports AGENTS.md": {"claude": "A A", "codex": "A A", "gemini": "AC AC", "opencode": "A A"},
+    "all are one": {"claude": "A A", "codex": "A A", "gemini": "A A", "opencode": "A A"},
+    "a nested AGENTS.md": {"claude": "B B", "codex": "A AC", "gemini": "- -", "opencode": "A AC"},
+    "a nested AGENTS.md alone": {"claude": "- C", "codex": "- C", "gemini": "- -", "opencode": "- C"},
+    "a foreign repository": {"claude": "B B", "codex": "A C", "gemini": "- -", "opencode": "A C"},
+    "a submodule": {"claude": "B B", "codex": "A C", "gemini": "- -", "opencode": "A C"},
+    "one global file": {"claude": "AD AD", "codex": "AD AD", "gemini": "D D", "opencode": "AD AD"},
+    "one global file for two": {"claude": "BD BD", "codex": "D D", "gemini": "- -", "opencode": "BD BD"},
+}
+"""What sessions in the root and in `sub` showed of the user's texts, by their first letters, before the
+product was set up: found by running them."""
+
 Ask = Callable[[Path], Prompt]
 
 
@@ -114,29 +141,27 @@ def test_each_client_has_each_fact_once_and_every_text_of_the_users(
     ask: dict[str, Ask] = {"claude": claude.prompt, "codex": codex.prompt, "gemini": gemini.prompt}
     _use_all(claude.home)
     _lay_out(git_repo, row)
-    before = _texts(ask, git_repo)
 
     told = _remember(product, git_repo)
 
     prompts = _asked(ask, git_repo)
     assert _counts(prompts, facts.BODY) == _expected(row, ask)
     assert _counts(prompts, EVERYWHERE) == dict.fromkeys(ask, ONCE)
-    assert _lost(before, prompts) == {}
+    assert _lost(_before(row), prompts) == {}
     assert {code for code in told if code.startswith(("claude", "codex", "gemini"))} == row.told
 
 
 @pytest.mark.parametrize("part", range(4))
 def test_so_has_opencode(opencode: OpenCode, product: Product, git_repo: Path, part: int) -> None:
-    """Its rows share a server before and one after: a start takes as long as all the rest."""
+    """Its rows share a server: a start takes as long as all the rest."""
     rows = [row for row in ROWS if not row.home][part::4] + [row for row in ROWS if row.home][part : part + 1]
+    names = [row.name for row in rows]
     _use_all(opencode.home)
     roots = {}
     for number, row in enumerate(rows):
         roots[row.name] = git_repo.with_name(f"project-{number}")
         subprocess.run(["git", "clone", "-q", str(git_repo), str(roots[row.name])], check=True)
         _lay_out(roots[row.name], row)
-    with opencode.serve() as server:
-        before = {row.name: _texts({"opencode": server.prompt}, roots[row.name]) for row in rows}
     for row in rows:
         _remember(product, roots[row.name])
     with opencode.serve() as server:
@@ -145,12 +170,9 @@ def test_so_has_opencode(opencode: OpenCode, product: Product, git_repo: Path, p
     assert {row.name: _counts(after[row.name], facts.BODY) for row in rows} == {
         row.name: _expected(row, ("opencode",)) for row in rows
     }
-    assert {row.name: _counts(after[row.name], EVERYWHERE)["opencode"] for row in rows} == {
-        row.name: ONCE for row in rows
-    }
-    assert {row.name: _lost(before[row.name], after[row.name]) for row in rows} == {
-        row.name: {} for row in rows
-    }
+    everywhere = {row.name: _counts(after[row.name], EVERYWHERE)["opencode"] for row in rows}
+    assert everywhere == dict.fromkeys(names, ONCE)
+    assert {row.name: _lost(_before(row), after[row.name]) for row in rows} == dict.fromkeys(names, {})
 
 
 def _use_all(home: Path) -> None:
@@ -197,8 +219,12 @@ def _asked(ask: Mapping[str, Ask], root: Path) -> dict[str, tuple[Prompt, Prompt
     return {name: (prompt(root), prompt(root / "sub")) for name, prompt in ask.items()}
 
 
-def _texts(ask: Mapping[str, Ask], root: Path) -> dict[str, tuple[set[str], set[str]]]:
-    return {name: (_shown(one), _shown(other)) for name, (one, other) in _asked(ask, root).items()}
+def _before(row: Row) -> dict[str, tuple[set[str], set[str]]]:
+    def texts(letters: str) -> set[str]:
+        return {text for text in TEXTS if text[0] in letters}
+
+    cells = {name: said.split() for name, said in BEFORE[row.name].items()}
+    return {name: (texts(root), texts(below)) for name, (root, below) in cells.items()}
 
 
 def _shown(prompt: Prompt) -> set[str]:
@@ -222,6 +248,7 @@ def _lost(
     missing = {
         name: (seen[0] - _shown(after[name][0]), seen[1] - _shown(after[name][1]))
         for name, seen in before.items()
+        if name in after
     }
     return {name: lost for name, lost in missing.items() if any(lost)}
 
