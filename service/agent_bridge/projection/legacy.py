@@ -39,6 +39,9 @@ from agent_bridge.projects import Project
 
 WITH_SECTIONS = ("AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", "GEMINI.md")
 
+_MOST_WORDINGS = 8
+"""Of one fact: its file has one, the index another. A repository may bring an index with any number."""
+
 _EMPTY = managed_block.with_hash("## Project memory\n\nNothing is remembered yet.")
 
 
@@ -236,12 +239,15 @@ def _rows(store: Path) -> tuple[tuple[Row, ...], list[Notice]]:
 
 
 def _known(store: Path, snapshot: Snapshot, rows: Iterable[Row]) -> Known:
-    entries: dict[str, tuple[str, ...]] = {}
+    entries: dict[str, list[str]] = {}
     for fact_id, text, tags in _wordings(snapshot, rows):
         told = f"{text} ({', '.join(tags)})" if tags else text
-        entries[fact_id] = tuple(dict.fromkeys((*entries.get(fact_id, ()), told)))
+        wordings = entries.setdefault(fact_id, [])
+        if len(wordings) < _MOST_WORDINGS and told not in wordings:
+            wordings.append(told)
     texts = frozenset(fact.text_hash for fact in snapshot.facts)
-    return Known(entries, tuple(_documents(store)), texts)
+    told_by = {fact_id: tuple(wordings) for fact_id, wordings in entries.items()}
+    return Known(told_by, tuple(_documents(store)), texts)
 
 
 def _wordings(snapshot: Snapshot, rows: Iterable[Row]) -> Iterator[tuple[str, str, tuple[str, ...]]]:

@@ -10,8 +10,8 @@ level, so its extent follows from what it must say: the documents' lines, `## Re
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agent_bridge.harnesses import managed_block
@@ -77,17 +77,12 @@ def find_section(data: bytes, known: Known) -> Section | None:
     ours: set[int] = set()
     edited: list[Edited] = []
     kept: list[str] = []
-    end = 0
-    for start in _titles(texts, _block_lines(data, lines)):
-        if start < end:
-            continue
-        scan = _Scan(texts, known)
-        scan.run(start)
-        end = scan.end
+    for scan in _scans(data, lines, texts, known):
         if scan.is_generated:
             ours |= scan.ours
             edited += scan.edited
-            kept += [texts[at] for at in range(start, max(scan.ours)) if at not in scan.ours and texts[at]]
+            within = range(scan.start, scan.last)
+            kept += [texts[at] for at in within if at not in scan.ours and texts[at]]
     if not ours:
         return None
     return Section(
@@ -103,13 +98,7 @@ def find_section(data: bytes, known: Known) -> Section | None:
 def has_own_section(data: bytes, known: Known) -> bool:
     """Whether somebody has a section of that name that memory-bridge didn't write."""
     lines = _EOL.findall(data)
-    texts = _texts(lines)
-    for start in _titles(texts, _block_lines(data, lines)):
-        scan = _Scan(texts, known)
-        scan.run(start)
-        if not scan.is_generated:
-            return True
-    return False
+    return any(not scan.is_generated for scan in _scans(data, lines, _texts(lines), known))
 
 
 def is_generated_file(data: bytes) -> bool:
@@ -141,27 +130,48 @@ def put_back(original: bytes, rest: bytes, now: bytes) -> bytes | None:
     return b"".join(_ended(current[:-1]) + current[-1:])
 
 
+def _scans(data: bytes, lines: Sequence[bytes], texts: Sequence[str], known: Known) -> Iterator[_Scan]:
+    """The sections of a file, one after the other; each line is looked at once, whatever a file holds."""
+    titles, recorded = _headings(texts, _block_lines(data, lines))
+    documents = [_places_of(text) for text in known.documents] if titles else []
+    rendered: dict[str, Sequence[Sequence[str]]] = {}
+    end = 0
+    for start in titles:
+        if start >= end:
+            pages = [_Page(places) for places in documents]
+            scan = _Scan(texts, known, recorded, start, pages, rendered)
+            scan.run()
+            end = scan.end
+            yield scan
+
+
 @dataclass(slots=True)
 class _Scan:
-    """One section: which of its lines were rendered."""
+    """One section, from the line `start` on: which of its lines were rendered.
+
+    `recorded_at` are the lines with the heading of the list, in the whole file.
+    """
 
     texts: Sequence[str]
     known: Known
+    recorded_at: Sequence[int]
+    start: int
+    pages: Sequence[_Page]
+    rendered: dict[str, Sequence[Sequence[str]]]
+    last: int = 0
     ours: set[int] = field(default_factory=set)
     edited: list[Edited] = field(default_factory=list)
     is_generated: bool = False
     recorded: bool = False
     documents_end: int = 0
-    pages: list[_Page] = field(default_factory=list)
     end: int = 0
 
-    def run(self, start: int) -> None:
+    def run(self) -> None:
         """Go through the lines from the section's heading on."""
-        self.ours.add(start)
-        self.documents_end = _first_below(self.texts, start, _RECORDED)
-        self.pages = [_Page.of(text) for text in self.known.documents]
+        self._take(self.start)
+        self.documents_end = self._list_below(self.start)
         fences = Fences()
-        at = start + 1
+        at = self.start + 1
         while at < len(self.texts):
             self.end = at + 1
             text = self.texts[at]
@@ -173,34 +183,49 @@ class _Scan:
             if _OURS.match(text) or (not code and self._ends_here(at)):
                 return
             if self._is_ours(text, code=code):
-                if _named(text) == _TITLE and any(self.texts[max(self.ours) + 1 : at]):
+                if len(self.ours) == 1 and _named(text) == _TITLE and any(self.texts[self.last + 1 : at]):
                     self._begin_anew(at)
-                self.ours.add(at)
+                self._take(at)
             at += 1
+
+    def _take(self, at: int, count: int = 1) -> None:
+        self.ours.update(range(at, at + count))
+        self.last = at + count - 1
+
+    def _list_below(self, at: int) -> int:
+        """The first heading of the list below a line; the line itself where there is none."""
+        place = bisect_right(self.recorded_at, at)
+        return self.recorded_at[place] if place < len(self.recorded_at) else at
 
     def _begin_anew(self, at: int) -> None:
         """The heading above was its user's own, if only text of the user's came between it and this one."""
-        if len(self.ours) == 1:
-            self.ours.clear()
-            self.documents_end = _first_below(self.texts, at, _RECORDED)
+        self.ours.clear()
+        self.documents_end = self._list_below(at)
 
     def _entry(self, at: int) -> int:
         """How many lines from `at` on are an entry's; 0 where none begins there."""
         found = _ENTRY.fullmatch(self.texts[at])
         if found is None or not (found[1] in self.known.entries or _REFERENCE_ID.fullmatch(found[1])):
             return 0
-        wordings = sorted(self.known.entries.get(found[1], ()), key=len, reverse=True)
+        wordings = self.known.entries.get(found[1], ())
         self.is_generated = self.recorded = True
-        for wording in wordings:
-            lines = [line.rstrip() for line in f"- [{found[1]}] {wording}".split("\n")]
-            if self.texts[at : at + len(lines)] == lines:
-                self.ours.update(range(at, at + len(lines)))
+        for lines in self._rendered(found[1], wordings):
+            fits = at + len(lines) <= len(self.texts)
+            if fits and all(self.texts[at + number] == line for number, line in enumerate(lines)):
+                self._take(at, len(lines))
                 return len(lines)
-        self.ours.add(at)
+        self._take(at)
         text = _without_tags(found[2], wordings)
         if text_hash(text) not in self.known.texts:
             self.edited.append(Edited(found[1], text))
         return 1
+
+    def _rendered(self, fact_id: str, wordings: Sequence[str]) -> Sequence[Sequence[str]]:
+        """The lines that may stand for an entry, the longest first."""
+        if fact_id not in self.rendered:
+            texts = [f"- [{fact_id}] {wording}" for wording in sorted(wordings, key=len, reverse=True)]
+            self.rendered[fact_id] = [[line.rstrip() for line in text.split("\n")] for text in texts]
+        return self.rendered[fact_id]
 
     def _ends_here(self, at: int) -> bool:
         """Whether a heading stands here that memory-bridge didn't write."""
@@ -239,13 +264,6 @@ class _Page:
     places: Mapping[str, Sequence[int]]
     at: int = 0
 
-    @classmethod
-    def of(cls, text: str) -> _Page:
-        places: dict[str, list[int]] = {}
-        for number, line in enumerate(_document_lines(text)):
-            places.setdefault(line, []).append(number)
-        return cls(places)
-
     def next_of(self, line: str) -> int | None:
         """Where the line stands next."""
         found = self.places.get(line, ())
@@ -253,18 +271,29 @@ class _Page:
         return found[first] if first < len(found) else None
 
 
+def _places_of(text: str) -> dict[str, list[int]]:
+    places: dict[str, list[int]] = {}
+    for number, line in enumerate(_document_lines(text)):
+        places.setdefault(line, []).append(number)
+    return places
+
+
 def _texts(lines: Sequence[bytes]) -> list[str]:
     texts = [line.decode("utf-8", "replace").rstrip() for line in lines]
     return [texts[0].removeprefix("\ufeff"), *texts[1:]] if texts else []
 
 
-def _titles(texts: Sequence[str], block: range) -> list[int]:
+def _headings(texts: Sequence[str], block: range) -> tuple[list[int], list[int]]:
+    """The lines with the section's heading outside of our block, and those with the heading of its list."""
     fences = Fences()
-    return [
-        at
-        for at, text in enumerate(texts)
-        if not fences.covers(text) and _named(text) == _TITLE and at not in block
-    ]
+    titles, recorded = [], []
+    for at, text in enumerate(texts):
+        named = None if fences.covers(text) else _named(text)
+        if named == _TITLE and at not in block:
+            titles.append(at)
+        elif named == _RECORDED:
+            recorded.append(at)
+    return titles, recorded
 
 
 def _block_lines(data: bytes, lines: Sequence[bytes]) -> range:
@@ -330,15 +359,6 @@ def _behind_gap(texts: Sequence[str], at: int) -> int:
     while at < len(texts) and not texts[at]:
         at += 1
     return at
-
-
-def _first_below(texts: Sequence[str], start: int, name: str) -> int:
-    """The line of the first heading of that name below `start`; `start` where there is none."""
-    fences = Fences()
-    for at in range(start + 1, len(texts)):
-        if not fences.covers(texts[at]) and _named(texts[at]) == name:
-            return at
-    return start
 
 
 def _without(lines: Sequence[bytes], out: set[int]) -> bytes:

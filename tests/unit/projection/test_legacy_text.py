@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -219,3 +221,21 @@ def test_put_back_brings_the_section_back_into_what_was_written_since(
 
 def test_put_back_where_the_texts_dont_fit() -> None:
     assert put_back(b"a\nb\n", b"c\n", b"d\n") is None
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "## Project Memory Bridge\n",
+        "## Project Memory Bridge\nMine.\n",
+        "## Project Memory Bridge\n- [20260101-0001-a] a\n# Other\n",
+        "- [20260101-0001-a] a\n",
+    ],
+)
+def test_a_file_made_to_take_long_takes_as_long_as_any(piece: str) -> None:
+    known = Known({"20260101-0001-a": ("a\n" * 10_000 + "b",)}, ("# A\n\nLine.\n" * 10_000,), frozenset())
+    data = f"## Project Memory Bridge\n{piece * 10_000}".encode()
+    started = time.process_time()
+    find_section(data, known)
+    has_own_section(data, known)
+    assert time.process_time() - started < 5.0, "it was minutes: each heading was looked at with all others"
