@@ -172,7 +172,7 @@ def test_so_has_opencode(opencode: OpenCode, product: Product, git_repo: Path, p
     }
     everywhere = {row.name: _counts(after[row.name], EVERYWHERE)["opencode"] for row in rows}
     assert everywhere == dict.fromkeys(names, ONCE)
-    assert {row.name: _lost(_before(row), after[row.name]) for row in rows} == dict.fromkeys(names, {})
+    assert {row.name: _lost(_before(row), after[row.name]) for row in rows} == {name: {} for name in names}
 
 
 def _use_all(home: Path) -> None:
