@@ -14,10 +14,12 @@ from agent_bridge.cli.app import Verbs
 from agent_bridge.cli.consent import YesOption, agree, can_ask, consent
 from agent_bridge.cli.pass_shown import (
     is_undone,
+    notices_messages,
     preview_json,
     preview_text,
     report_json,
     report_messages,
+    steps_in_words,
 )
 from agent_bridge.cli.printing import tell
 from agent_bridge.cli.result import Json, Message, Result, counted, info, warning
@@ -70,6 +72,7 @@ def init(
     is_told = not yes and can_ask()
     if is_told:
         tell(preview_text(would))
+    known = notices_messages(would.notices)
     consent(f"Set up {described.root}?", yes=yes)
     if would.becomes_shared and not (yes or local or private):
         count = counted(len(would.becomes_shared), "fact")
@@ -94,7 +97,7 @@ def init(
         messages=(
             *_odd(settings),
             *(warning(f"{path} isn't taken over: {reason}. It is kept.") for path, reason in done.left),
-            *report_messages(done.report),
+            *(told for told in report_messages(done.report) if not (is_told and told in known)),
             *_service_hint("Next, start the service: `agent-bridge service install`, or `agent-bridge up`."),
         ),
         exit_code=_exit_code([done.report]),
@@ -196,7 +199,7 @@ def _exit_code(reports: list[Report]) -> int:
 
 def _init_text(done: setup.SetUp, steps: Sequence[preview.Step]) -> str:
     lines = [f"{done.project.root} is set up: {counted(done.report.facts, 'fact')}."]
-    lines += [f"  {step.path}: {step.text}" for step in steps]
+    lines += [f"  {line}" for line in steps_in_words(steps)]
     if done.adopted:
         lines.append(f"  taken over from Claude Code's directory: {counted(done.adopted, 'memory')}")
     lines += [f"  from Codex's memories, {what}: {count}" for what, count in done.imported.items() if count]

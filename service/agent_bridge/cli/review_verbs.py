@@ -164,13 +164,17 @@ def merge_candidate(
     """
     if replace and append:
         raise UsageError("--replace and --append exclude each other.")
+    if not (replace or append or can_ask()):
+        raise UsageError(
+            "This opens an editor, and there is no terminal.", remedy="Say --replace or --append."
+        )
     place, found = _find(candidate, scope, project)
     name = into or found.similar
     if not name:
         raise UsageError("This text resembles no fact; name the one that takes it in.")
     where, fact = holding(name, None, project)
     text = reviewing.merged_text(fact, found, replace=replace)
-    if not (replace or append) and can_ask():
+    if not (replace or append):
         text = edited(
             fact.id,
             text,

@@ -11,6 +11,7 @@ from typing import Any
 
 from agent_bridge import paths
 from agent_bridge.cli.hook import TROUBLE
+from agent_bridge.cli.notices_shown import gathered
 from agent_bridge.cli.result import Message, Result, counted, info, warning
 from agent_bridge.daemon.client import NotAnsweringError, read_status
 from agent_bridge.errors import EXIT_DONE, EXIT_FAILED, EXIT_NOT_RUNNING, AgentBridgeError, NotRunningError
@@ -95,10 +96,12 @@ def _project_lines(project: Mapping[str, Any]) -> Iterator[str]:
         yield f"  waiting: {project['waiting']}"
     for problem in project.get("problems") or ():
         yield f"  problem: {problem.get('path')}: {problem.get('reason')}. {problem.get('remedy') or ''}"
-    for notice in project.get("notices") or ():
-        text, path = str(notice.get("text")), str(notice.get("path") or "")
-        place = f" ({path})" if path and path not in text else ""
-        yield f"  {notice.get('level', 'info')}: {text}{place}"
+    told = (
+        (str(one.get("level", "info")), str(one.get("text")), str(one.get("path") or ""))
+        for one in project.get("notices") or ()
+    )
+    for level, text in gathered(told):
+        yield f"  {level}: {text}"
     for name, ids in _left_out(project.get("left_out")):
         shown = ", ".join(ids[:_SHORT_LIST]) + (", …" if len(ids) > _SHORT_LIST else "")
         yield f"  left out of {name} for its size: {shown}"

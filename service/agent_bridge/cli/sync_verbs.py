@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -81,9 +82,10 @@ def sync(
     if both:
         raise UsageError(f"{both[0]} is both asked for and taken back.")
     listed = setup.listed(start_directory(project))
+    former = _carrying(listed, settings) if unwanted else set()
     listed = requests.request(listed, wanted, settings)
     listed = requests.withdraw(listed, unwanted, settings)
-    return _brought_in_line(listed, settings, {one.name for one in wanted})
+    return _brought_in_line(listed, settings, {one.name for one in wanted}, former)
 
 
 def _brought_back(
@@ -121,8 +123,17 @@ def _brought_back(
     )
 
 
-def _brought_in_line(listed: Project, settings: Settings, shown: set[str]) -> Result:
-    """All files brought in line; those that a harness of `shown` reads are listed, all where it is empty."""
+def _carrying(listed: Project, settings: Settings) -> set[Path]:
+    """The project's files that carry the memory now."""
+    targets = Engine(listed, settings).survey().layout.targets
+    return {target.path for target in targets if os.path.lexists(target.path)}
+
+
+def _brought_in_line(listed: Project, settings: Settings, shown: set[str], former: set[Path]) -> Result:
+    """All files brought in line; those for a harness of `shown` are listed, all where it is empty.
+
+    `former` carried the memory until now: what is gone of them, by us or by the service, is told.
+    """
     reports: list[Report] = []
     lines: list[str] = []
     data: list[Json] = []
@@ -131,15 +142,17 @@ def _brought_in_line(listed: Project, settings: Settings, shown: set[str]) -> Re
         targets = [
             target
             for target in engine.survey().layout.targets
-            if not shown or shown.intersection(target.readers)
+            if not shown or shown.intersection((*target.readers, *target.asked_by))
         ]
         reports.append(report)
         lines += targets_text(targets, report)
         data.append({**report_json(report), "targets": targets_json(targets, report)})
+    removed = sorted(str(path) for path in former if not os.path.lexists(path))
+    lines += [f"removed: {path}" for path in removed]
     return Result(
         "sync",
-        data={"reports": data, "requested": list(listed.requested)},
-        view=("\n".join(lines) or "No file carries this memory.",),
+        data={"reports": data, "requested": list(listed.requested), "removed": removed},
+        view=("\n".join(lines) or "No file carries this memory yet.",),
         messages=(
             *(warning(text) for text in settings.warnings),
             *_seen_otherwise(listed),

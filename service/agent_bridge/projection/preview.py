@@ -17,7 +17,7 @@ from agent_bridge import files, git, paths
 from agent_bridge.config import Settings
 from agent_bridge.errors import AgentBridgeError
 from agent_bridge.harnesses import agents_md, all_harnesses, config_edit
-from agent_bridge.harnesses.base import KeyEdit, Notice, Scope
+from agent_bridge.harnesses.base import KeyEdit, Notice, Scope, by_path
 from agent_bridge.memory.fact import Fact, FactProblem, new_fact_bytes, parse_fact
 from agent_bridge.memory.snapshot import Snapshot
 from agent_bridge.memory.store import Store
@@ -32,6 +32,11 @@ from agent_bridge.projection.retire import former_carriers
 from agent_bridge.projection.survey import Survey, survey_project, survey_user
 from agent_bridge.projection.targets import Target
 from agent_bridge.projects import STORE_NAME, Project
+
+_LONG_VALUE = 120
+"""Characters of JSON that are told in a sentence."""
+_SET_BY_INIT = "opencode-init-again"
+"""The notice that a setting is missing which `init` makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +108,7 @@ def preview_project(project: Project, settings: Settings) -> Preview:
         notices=tuple(
             dict.fromkeys(
                 (
-                    *survey.notices,
+                    *_unsettled(survey.notices, steps),
                     *user.notices,
                     *left_over.notices,
                     *tell_tracked(project, survey.checkout),
@@ -119,6 +124,12 @@ def preview_project(project: Project, settings: Settings) -> Preview:
         imports=counts,
         held=dict(sorted(Counter(str(item.directory) for item in sorted_items.elsewhere).items())),
     )
+
+
+def _unsettled(notices: Iterable[Notice], steps: Iterable[Step]) -> list[Notice]:
+    """What there is to know, without settings that are missing and are made by these steps."""
+    made = {step.path for step in steps if step.what == "key"}
+    return [notice for notice in notices if notice.code != _SET_BY_INIT or notice.path not in made]
 
 
 def reader_titles(names: Iterable[str]) -> str:
@@ -156,7 +167,7 @@ def _adopted_facts(survey: Survey) -> tuple[list[Fact], list[Step]]:
         if link.path.is_dir():
             found = _facts_in(link.path)
             facts += found
-            count = f"the {len(found)} memories in it are adopted, a copy of it is kept"
+            count = f"{_in_words(len(found))} adopted, a copy of it is kept"
             text = f"becomes a link to {link.target}; {count}"
         else:
             text = f"becomes a link to {link.target}"
@@ -164,11 +175,15 @@ def _adopted_facts(survey: Survey) -> tuple[list[Fact], list[Step]]:
     for adoption in survey.adoptions:
         found = _facts_in(adoption.directory)
         where = "for all projects" if adoption.scope is Scope.GLOBAL else "for this project"
-        text = f"{len(found)} memories in it are adopted {where}; {adoption.why}"
+        text = f"{_in_words(len(found))} adopted {where}; {adoption.why}"
         steps.append(Step("adopt", adoption.directory, text))
         if adoption.scope is Scope.PROJECT:
             facts += found
     return facts, steps
+
+
+def _in_words(count: int) -> str:
+    return f"the {count} memories in it are" if count != 1 else "the 1 memory in it is"
 
 
 def _facts_in(directory: Path) -> list[Fact]:
@@ -224,7 +239,7 @@ def _block_steps(
         change = left_over.change_of(image.real)
         data, before = (image.data, image.data) if change is None else (change.after or b"", change.rest)
         decision = decide(target, data if image.existed else None, wanted, evidence)
-        readers = reader_titles(target.readers)
+        readers = reader_titles(target.serves)
         if decision.refused is not None:
             steps.append(Step("refused", target.path, decision.refused.text))
         elif decision.after != (image.data if image.existed else None):
@@ -258,7 +273,7 @@ def _hook_steps(leaving: Iterable[KeyEdit]) -> list[Step]:
     """Hooks that are taken back."""
     return [
         Step("key", path, f"{', '.join('.'.join(edit.key) for edit in group)}: our part is taken out again")
-        for path, group in _by_path(leaving).items()
+        for path, group in by_path(leaving).items()
     ]
 
 
@@ -278,7 +293,7 @@ def _as_new_file(target: Target, survey: Survey) -> str:
 
 def _key_steps(edits: Iterable[KeyEdit]) -> list[Step]:
     steps = []
-    for path, group in _by_path(edits).items():
+    for path, group in by_path(edits).items():
         image = files.read_image(path)
         after = image.data
         for edit in group:
@@ -291,7 +306,10 @@ def _key_steps(edits: Iterable[KeyEdit]) -> list[Step]:
 
 
 def _edit_in_words(edit: KeyEdit) -> str:
+    """The key and its value; of a long one, which the diff has, only that it is set."""
     key, value = ".".join(edit.key), json.dumps(edit.value)
+    if len(value) > _LONG_VALUE:
+        return f"{key} gets an entry" if edit.element else f"{key} is set"
     return f"{key} gets {value}" if edit.element else f"{key} = {value}"
 
 
@@ -352,10 +370,3 @@ def _unshared(survey: Survey, store: Store, snapshot: Snapshot) -> list[Fact]:
     except AgentBridgeError:
         return []
     return [fact for fact in snapshot.shared if store.root / fact.path not in tracked]
-
-
-def _by_path(edits: Iterable[KeyEdit]) -> dict[Path, list[KeyEdit]]:
-    grouped: dict[Path, list[KeyEdit]] = {}
-    for edit in edits:
-        grouped.setdefault(edit.path, []).append(edit)
-    return grouped

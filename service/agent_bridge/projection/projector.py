@@ -159,7 +159,7 @@ class Projector:
         count = sum(review.candidate_file(self._state, name).exists() for name in names)
         if count:  # not the rejected ones
             texts = "1 text was" if count == 1 else f"{count} texts were"
-            text = f"{texts} found inside the block of {target.path}: see `agent-bridge review`."
+            text = f"{texts} found inside the block of {target.path} and kept for review."
             outcome.notices.append(Notice("info", "candidates", text, target.path))
 
     def _write(self, target: Target, image: FileImage, decision: Decision) -> bool:

@@ -6,8 +6,7 @@ review what is like a fact; a fact that is there is never changed.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,10 +17,11 @@ from agent_bridge.errors import DuplicateError, UsageError
 from agent_bridge.harnesses.base import Harness, NativeItem
 from agent_bridge.memory import scan
 from agent_bridge.memory.fact import FactProblem
+from agent_bridge.memory.similarity import text_hash
 from agent_bridge.memory.store import Store
-from agent_bridge.memory.times import timestamp
+from agent_bridge.memory.times import iso, timestamp
 from agent_bridge.projection import judged, review
-from agent_bridge.projection.judged import Verdict
+from agent_bridge.projection.judged import Judged, Verdict
 from agent_bridge.projection.presence import Presence
 from agent_bridge.projection.sorting import Finding, Memory, Outcome, sort_texts
 from agent_bridge.projection.survey import survey_project
@@ -83,13 +83,19 @@ def take_in(
     """
     memory = remembered(store)
     done: list[Finding] = []
-    for finding in sort_texts(items, memory, threshold=threshold):
-        if finding.outcome is Outcome.NEW:
-            done.append(_add(store, finding, now, base))
-        elif finding.outcome is Outcome.CONFLICT:
-            done.append(_keep(store.state, finding, done, now, base))
-        else:
-            done.append(finding)
+    added: dict[str, Judged] = {}
+    try:
+        for finding in sort_texts(items, memory, threshold=threshold):
+            if finding.outcome is Outcome.NEW:
+                done.append(_add(store, finding, now, base))
+            elif finding.outcome is Outcome.CONFLICT:
+                done.append(_keep(store.state, finding, done, now, base))
+            else:
+                done.append(finding)
+            if done[-1].outcome is Outcome.NEW:
+                added[done[-1].item.text] = Judged(Verdict.ADDED, done[-1].fact_id, iso(now))
+    finally:
+        judged.record_all(store.state, added)
     return done
 
 
@@ -119,7 +125,19 @@ def found_items(project: Project, harnesses: Sequence[Harness], settings: Settin
         inside = {item.source_file for item in here if item.source_file.is_relative_to(site.checkout)}
         ignored = set() if checkout is None else git.ignored(checkout, inside)
         found += [replace(item, private=item.private or item.source_file in ignored) for item in here]
-    return found
+    return list(_each_once(found, [site.checkout for site in survey.sites]))
+
+
+def _each_once(items: Iterable[NativeItem], checkouts: Sequence[Path]) -> Iterator[NativeItem]:
+    """The items, of a file that several harnesses read, or that each worktree has, those found first."""
+    seen: dict[tuple[Path, str], tuple[str, Path | None]] = {}
+    for item in items:
+        path = item.source_file
+        root = next((one for one in checkouts if path.is_relative_to(one)), None)
+        place = path if root is None else path.relative_to(root)
+        finder = (item.harness, root)
+        if seen.setdefault((place, text_hash(item.text)), finder) == finder:
+            yield item
 
 
 def origin_of(path: Path, base: Path | None) -> str:
@@ -152,7 +170,6 @@ def _add(store: Store, finding: Finding, now: datetime, base: Path | None) -> Fi
         return replace(finding, outcome=Outcome.SKIPPED, fact_id=error.fact_id, why="it is remembered")
     except (FactProblem, UsageError) as error:
         return replace(finding, outcome=Outcome.REFUSED, why=str(error))
-    judged.record(store.state, [item.text], Verdict.ADDED, now=now, fact_id=added.fact.id)
     return replace(finding, fact_id=added.fact.id)
 
 
@@ -181,10 +198,7 @@ def _keep(
 
 def _seen(place: Path, state: Path) -> Memory:
     """The memory as its files have it, read without the caches and records of a `Store`."""
-    root = os.path.realpath(place)
-    listing = scan.walk(root)
-    known = [scan.read(root, path, listing.links.get(path), None) for path in sorted(listing.found)]
-    read = [one for one in known if one is not None]
+    read = scan.read_all(place)
     return Memory(
         tuple(one.fact for one in read if one.fact is not None),
         tuple(one.document for one in read if one.document is not None),

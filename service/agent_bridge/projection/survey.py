@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent_bridge import git
@@ -129,7 +129,7 @@ def _carriers(
     sites: Iterable[Site], harnesses: Iterable[Harness], scope: Scope
 ) -> list[tuple[Site, Carrier]]:
     return [
-        (site, carrier)
+        (site, replace(carrier, asked_by=harness.name))
         for site in sites
         for harness in harnesses
         for carrier in harness.carriers(site, scope)

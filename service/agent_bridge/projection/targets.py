@@ -41,6 +41,12 @@ class Target:
     why: str
     text: str = ""
     retired: bool = False
+    asked_by: tuple[str, ...] = ()
+
+    @property
+    def serves(self) -> tuple[str, ...]:
+        """The harnesses that it is for: its readers, else those that want it (for an import, say)."""
+        return self.readers or self.asked_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +149,7 @@ def _target(site: Site, carrier: Carrier, file: InstructionFile, budget: int) ->
         header=carrier.header,
         why=carrier.why,
         text=carrier.text,
+        asked_by=(carrier.asked_by,) if carrier.asked_by else (),
     )
 
 
@@ -150,6 +157,7 @@ def _merged(one: Target, other: Target) -> Target:
     return replace(
         one,
         readers=tuple(dict.fromkeys(one.readers + other.readers)),
+        asked_by=tuple(dict.fromkeys(one.asked_by + other.asked_by)),
         budget=min(one.budget, other.budget),
         create=one.create or other.create,
         local=one.local and other.local,

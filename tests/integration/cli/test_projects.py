@@ -329,3 +329,36 @@ def test_an_extra_file_is_asked_for_by_name_and_taken_back(set_up: Program) -> N
     assert set_up("sync", "--json").json["data"]["requested"] == ["codex"]
     assert set_up("sync", "--not-to", "codex", "--json").json["data"]["requested"] == []
     assert set_up("sync", "--to", "codex", "--not-to", "all").code == 2
+
+
+def test_an_extra_file_is_named_when_it_comes_and_when_it_goes(
+    repository: Program, sealed_home: Path
+) -> None:
+    (sealed_home / ".gemini").mkdir()
+    assert repository("init", "--yes").code == 0
+    assert repository("add", "The harbour is north").code == 0
+    asked = repository("sync", "--to", "gemini")
+    own = repository.cwd / ".gemini" / "memory-bridge.md"
+    assert f"wrote: {own} (Gemini CLI)" in asked.out
+    assert f"in line: {repository.cwd / 'GEMINI.md'} (Gemini CLI)" in asked.out
+    taken = repository("sync", "--not-to", "gemini")
+    assert f"removed: {own}" in taken.out
+    assert not own.exists()
+    assert "()" not in asked.out + taken.out
+
+
+def test_files_that_are_not_made_yet_are_not_in_line(set_up: Program, sealed_home: Path) -> None:
+    place = sealed_home / ".codex" / "AGENTS.md"
+    assert str(place) not in set_up("sync").out
+    targets = set_up("sync", "--json").json["data"]["reports"][1]["targets"]
+    assert {one["path"]: one["state"] for one in targets}[str(place)] == "not made"
+    assert set_up("add", "Be brief", "--scope", "global").code == 0
+    assert f"in line: {place}" in set_up("sync").out
+
+
+def test_init_says_each_thing_once(repository: Program) -> None:
+    (repository.cwd / "AGENTS.md").write_text("# Rules\n")
+    (repository.cwd / "CLAUDE.md").write_text("@AGENTS.md\n")
+    ran = at_terminal(repository, ["init"], "y")
+    assert ran.code == 0, ran.err
+    assert ran.err.count("Claude Code gets AGENTS.md by an import") == 1

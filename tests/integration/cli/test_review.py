@@ -97,7 +97,6 @@ def test_accepting_into_the_global_memory(waiting: Program) -> None:
     [
         (("--replace",), SOUTH),
         (("--append",), f"{NORTH}\n\n{SOUTH}"),
-        ((), f"{NORTH}\n\n{SOUTH}"),
     ],
 )
 def test_merging_changes_the_fact_and_keeps_its_former_file(
@@ -113,11 +112,20 @@ def test_merging_changes_the_fact_and_keeps_its_former_file(
     assert SOUTH not in _list(waiting)
 
 
+def test_merging_without_a_terminal_says_how(waiting: Program) -> None:
+    known = _facts(waiting)[0]
+    ran = waiting("review", "merge", _list(waiting)[SOUTH]["id"], known["id"])
+    assert ran.code == 2
+    assert "--replace or --append" in ran.err
+    assert SOUTH in _list(waiting)
+    assert waiting("show", known["id"], "--json").json["data"]["body"] == NORTH
+
+
 def test_merging_goes_into_the_fact_that_it_resembles_unless_another_is_named(waiting: Program) -> None:
     other = waiting.id_of("Bread is sold at dawn.")
     first, second = _list(waiting).values()
     assert waiting("review", "merge", first["id"], "--replace").code == 0
-    assert waiting("review", "merge", second["id"], other).code == 0
+    assert waiting("review", "merge", second["id"], other, "--append").code == 0
     bodies = [waiting("show", fact["id"], "--json").json["data"]["body"] for fact in _facts(waiting)]
     assert set(bodies) == {first["text"], f"Bread is sold at dawn.\n\n{second['text']}"}
 

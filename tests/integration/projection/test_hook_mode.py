@@ -88,6 +88,13 @@ def test_no_file_of_the_users_has_a_block_and_both_have_a_hook(
         assert FACT in hook_context.place(hooked.state, one.name).read_text()
 
 
+def test_the_first_init_sets_no_hook_again(codex_home: Path, repository: Path, settings: Settings) -> None:
+    done = setup.init(setup.describe(repository, delivery="hooks"), settings)
+    assert "hooks-set" not in {notice.code for notice in done.report.notices}
+    assert_trusted(codex_home)
+    assert claude_groups(repository)
+
+
 def test_a_second_init_changes_nothing(
     hooked: Project, codex_home: Path, settings: Settings, tree: Tree
 ) -> None:

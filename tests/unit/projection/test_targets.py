@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,16 @@ def test_two_missing_names_of_one_place_are_one_target() -> None:
     layout = _layout([], [_carrier("AGENTS.md", "a", create=True), _carrier("AGENTS.md", "b", create=True)])
     (target,) = layout.targets
     assert target.readers == ("a", "b")
+
+
+def test_a_file_without_readers_serves_those_that_want_it() -> None:
+    asked = replace(_carrier("GEMINI.md", "gemini", create=True), readers=(), asked_by="gemini")
+    read = replace(_carrier("AGENTS.md", "codex"), asked_by="gemini")
+    layout = _layout([_file("AGENTS.md")], [asked, read])
+    assert {target.path.name: target.serves for target in layout.targets} == {
+        "GEMINI.md": ("gemini",),
+        "AGENTS.md": ("codex",),
+    }
 
 
 def test_the_smallest_budget_serves_all_readers() -> None:
