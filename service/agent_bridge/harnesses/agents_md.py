@@ -43,11 +43,9 @@ def why_not(site: Site) -> str:
     if site.project.delivery == "hooks":
         return "this project has asked for no blocks in files"
     file = site.file(NAME)
-    unusable = why_unusable(file) if file.kind is not FileKind.ABSENT else ""
-    if unusable:
-        return unusable
-    if would_publish(site, file):
-        return "Git tracks it, and the store is kept out of Git"
+    closed = why_closed(site, file)
+    if closed:
+        return closed
     hidden = would_hide(site)
     if hidden:
         return f"it would hide {', '.join(hidden)} from Codex"
@@ -61,7 +59,7 @@ def would_publish(site: Site, file: InstructionFile) -> bool:
 
 
 def why_unusable(file: InstructionFile) -> str:
-    """Why no block may be written into a file that exists, "" if it may."""
+    """Why no block can be written into a file, which need not be there; "" if one can."""
     if file.kind is FileKind.DANGLING:
         return "it is a symlink that leads nowhere"
     if file.is_directory:
@@ -69,7 +67,24 @@ def why_unusable(file: InstructionFile) -> str:
     if file.kind is FileKind.OTHER:
         return file.problem or "it is no regular file"
     if not file.inside:
-        return f"it is a symlink to {file.real}, outside of the repository"
+        how = "it would lie in" if file.kind is FileKind.ABSENT else "it is a symlink to"
+        return f"{how} {file.real}, outside of the repository"
+    return ""
+
+
+def why_closed(site: Site, file: InstructionFile) -> str:
+    """Why no block may be written into a file here, which need not be there; "" if one may."""
+    published = "Git tracks it, and the store is kept out of Git" if would_publish(site, file) else ""
+    return why_unusable(file) or published
+
+
+def why_no_folders(site: Site, *names: str) -> str:
+    """Why nothing can be made in these directories of the checkout, there or not; "" if it can."""
+    for place in map(site.file, names):
+        if place.kind is not FileKind.ABSENT and not place.is_directory:
+            return f"{place.name} is no directory"
+        if not place.inside:
+            return f"{place.name} leads to {place.real}, outside of the repository"
     return ""
 
 

@@ -163,18 +163,7 @@ def _rule(site: Site, why: str, reader: str) -> Carrier:
 
 def _problem(site: Site) -> str:
     """Why the rules file can't be written, "" if it can."""
-    for name in (".agents", RULES):
-        place = site.file(name)
-        if place.kind is not FileKind.ABSENT and not place.is_directory:
-            return f"{name} is no directory"
-        if not place.inside:
-            return f"{name} leads to {place.real}, outside of the repository"
-    file = site.file(OWN)
-    if file.kind is FileKind.ABSENT:
-        return ""
-    if agents_md.would_publish(site, file):
-        return "Git tracks it, and the store is kept out of Git"
-    return agents_md.why_unusable(file)
+    return agents_md.why_no_folders(site, ".agents", RULES) or agents_md.why_closed(site, site.file(OWN))
 
 
 def _holders(site: Site, shared: tuple[Carrier, ...], *, with_rule: bool) -> list[str]:

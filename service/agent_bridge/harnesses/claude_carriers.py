@@ -229,7 +229,7 @@ def _rules_problem(site: Site) -> str:
         return "claudeMdExcludes excludes it"
     if rules.kind is FileKind.SYMLINK:
         return "it is a symlink"
-    return agents_md.why_unusable(rules) if rules.kind is not FileKind.ABSENT else ""
+    return agents_md.why_unusable(rules)
 
 
 def _own_files(site: Site) -> list[InstructionFile]:

@@ -210,7 +210,7 @@ class Codex(Harness):
             text = "project_doc_max_bytes is 0: Codex reads no project files, so nothing is written for it."
             return Notice("warning", "codex-project-docs-off", text, user)
         read = _read_in_root(site)
-        why = agents_md.why_unusable(read) if read.kind is not FileKind.ABSENT else ""
+        why = agents_md.why_unusable(read)
         if why:
             text = f"Codex gets no facts: {read.name} can't hold a block, as {why}."
             return Notice("warning", "codex-agents-md-unusable", text, read.path)

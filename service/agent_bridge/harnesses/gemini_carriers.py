@@ -90,18 +90,9 @@ def own_carrier(site: Site, readers: tuple[str, ...], why: str) -> Carrier:
 
 def own_problem(site: Site) -> str:
     """Why `.gemini/memory-bridge.md` can't be written or imported, "" if it can."""
-    folder = site.file(FOLDER)
-    if folder.kind is not FileKind.ABSENT and not folder.is_directory:
-        return f"{FOLDER} is no directory"
-    if not folder.inside:
-        return f"{FOLDER} leads to {folder.real}, outside of the repository"
-    file = site.file(OWN)
-    if file.kind is FileKind.ABSENT:
-        return ""
-    if agents_md.would_publish(site, file):
-        return f"Git tracks {OWN}, and the store is kept out of Git"
-    why = agents_md.why_unusable(file)
-    return f"{OWN}: {why}" if why else ""
+    folder = agents_md.why_no_folders(site, FOLDER)
+    why = agents_md.why_closed(site, site.file(OWN))
+    return folder or (f"{OWN}: {why}" if why else "")
 
 
 def read_in_root(site: Site, *, below_root: bool = False) -> tuple[InstructionFile, ...]:
@@ -144,9 +135,7 @@ def _by_what_it_reads(site: Site) -> Choice | None:
 def _by_main_file(site: Site) -> Choice:
     """A block in GEMINI.md: an import of AGENTS.md or of a file of its own, else the facts themselves."""
     main = site.file(MAIN)
-    problem = agents_md.why_unusable(main) if main.kind is not FileKind.ABSENT else ""
-    if not problem and agents_md.would_publish(site, main):
-        problem = "Git tracks it, and the store is kept out of Git"
+    problem = agents_md.why_closed(site, main)
     if problem:
         text = f"Gemini CLI gets no facts: {MAIN} can't hold a block, as {problem}."
         return Choice((), (Notice("warning", "gemini-md-unusable", text, main.path),))

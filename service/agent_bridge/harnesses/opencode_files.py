@@ -110,11 +110,9 @@ def bridge_problem(site: Site) -> str:
     file = site.file(BRIDGE)
     if file.kind is FileKind.SYMLINK:
         return f"{BRIDGE} is a symlink"
-    unusable = agents_md.why_unusable(file) if file.kind is not FileKind.ABSENT else ""
-    if unusable:
-        return f"{BRIDGE} can't be used: {unusable}"
-    if agents_md.would_publish(site, file):
-        return f"Git tracks {BRIDGE}, and the store is kept out of Git"
+    closed = agents_md.why_closed(site, file)
+    if closed:
+        return f"{BRIDGE} can't be used: {closed}"
     if opencode_config.place_for(site, BRIDGE, ENTRIES) is None:
         return "none of its settings files in the project can be changed"
     return ""

@@ -167,7 +167,7 @@ def _is_coming(site: Site) -> bool:
 
 def _in_first(row: Row, site: Site, name: str) -> Choice:
     file = site.file(name)
-    why = _why_closed(site, file)
+    why = agents_md.why_closed(site, file)
     if why:
         text = f"{row.title} gets no facts: it reads {name} alone, which can't hold a block, as {why}."
         return _none(row, site, "row-unserved", text)
@@ -182,7 +182,7 @@ def _perhaps(row: Row, site: Site, chosen: tuple[Carrier, ...]) -> tuple[Carrier
     return tuple(
         _carrier(row, OwnFile(file.name, kind="block"), file, Scope.PROJECT, NO_LIMIT)
         for file in files
-        if file.readable and file.path not in taken and not _why_closed(site, file)
+        if file.readable and file.path not in taken and not agents_md.why_closed(site, file)
     )
 
 
@@ -191,7 +191,7 @@ def _in_own_file(row: Row, site: Site, why: str) -> Choice:
         text = f"{row.title} gets no facts: {AGENTS} can't carry them, as {why}, and it has no other way."
         return _none(row, site, "row-unserved", text)
     file = site.file(row.own.path)
-    closed = _why_closed(site, file) or _why_not_made(row.own, site)
+    closed = agents_md.why_closed(site, file) or _why_not_made(row.own, site)
     if closed:
         text = f"{row.title} gets no facts: {row.own.path} can't be used, as {closed}."
         return _none(row, site, "row-unserved", text)
@@ -200,15 +200,6 @@ def _in_own_file(row: Row, site: Site, why: str) -> Choice:
         text = f"{row.title} gets no facts: the text in {row.own.path} leaves no room for them."
         return _none(row, site, "row-unserved", text)
     return Choice((_carrier(row, row.own, file, Scope.PROJECT, room),))
-
-
-def _why_closed(site: Site, file: InstructionFile) -> str:
-    unusable = agents_md.why_unusable(file) if file.kind is not FileKind.ABSENT else ""
-    if not unusable and not file.inside:
-        unusable = f"it would lie in {file.real}, outside of the repository"
-    if not unusable and agents_md.would_publish(site, file):
-        unusable = "Git tracks it, and the store is kept out of Git"
-    return unusable
 
 
 def _why_not_made(own: OwnFile, site: Site) -> str:
