@@ -178,3 +178,19 @@ def test_the_figures_are_a_whole_table() -> None:
         "search",
     ):
         assert any(row.startswith(f"| {name}") for row in rows), name
+
+
+def test_the_exceptions_are_named_by_codes_that_notices_have() -> None:
+    """And those by whose names one sees that a client gets facts twice, or not everywhere, are all named."""
+    section = readme.TEXT.partition("## Which clients")[2].partition("\n## ")[0]
+    clients = ("claude", "codex", "gemini", "opencode", "antigravity")
+    named = {
+        code for code in readme.codes(section) if re.fullmatch(rf"(?:{'|'.join(clients)})-[a-z-]+", code)
+    }
+    named -= {"claude-code", "opencode-ai", "gemini-cli"}
+    sources = (readme.ROOT / "service/agent_bridge/harnesses").glob("*.py")
+    given = {code for file in sources for code in re.findall(r'"([a-z]+-[a-z-]+)"', file.read_text("utf-8"))}
+
+    assert named <= given
+    telling = ("-below-root", "-nested", "-double", "-untrusted")
+    assert {code for code in given if code.startswith(clients) and code.endswith(telling)} <= named
