@@ -16,6 +16,7 @@ from typing import Any
 
 from agent_bridge import paths
 from agent_bridge.harnesses.base import Ground, Site
+from agent_bridge.harnesses.toml_document import load_toml
 
 DEFAULT_MAX_BYTES = 32768
 """Codex's default for `project_doc_max_bytes`."""
@@ -128,7 +129,7 @@ def names_of(value: object) -> tuple[str, ...]:
 def parse(data: bytes) -> tuple[Mapping[str, Any], str]:
     """TOML as a table, and what is wrong with it (then the table is empty)."""
     try:
-        return tomllib.loads(data.decode("utf-8-sig")), ""
+        return load_toml(data.decode("utf-8-sig")), ""
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         return {}, str(error) or type(error).__name__
 

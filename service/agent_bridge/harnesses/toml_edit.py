@@ -17,6 +17,7 @@ from typing import Any
 from agent_bridge.errors import RefusedError
 from agent_bridge.harnesses.absent import ABSENT, Absent
 from agent_bridge.harnesses.foreign_text import bytes_of, eol_of, text_of, unwritable
+from agent_bridge.harnesses.toml_document import load_toml
 from agent_bridge.harnesses.toml_text import Entry, Section, find, scan
 
 Key = Sequence[str]
@@ -225,7 +226,7 @@ def _string(text: str) -> str:
 def parsed_toml(text: str) -> dict[str, Any]:
     """The document. Raises RefusedError with line and column."""
     try:
-        return tomllib.loads(text)
+        return load_toml(text)
     except tomllib.TOMLDecodeError as error:
         message = str(error)
         place = _PLACE.search(message)
