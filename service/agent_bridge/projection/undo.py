@@ -54,14 +54,19 @@ def undo_keys(ledger: Ledger, path: Path, edits: Sequence[KeyEdit]) -> Undone | 
         return undo(ledger, entry)
     image = files.read_image(path)
     after, _ = _without_keys(entry.format, image.data, leaving)
+    after = _without_made(ledger, entry, after, leaving)
     made = _made(leaving)
     staying = tuple(
         replace(record, former=None) if record.element and record.key in made else record
         for record in entry.keys
         if record not in leaving
     )
+    # Until they are out they stay on record, as such that nobody puts back: a kill leaves nothing unrecorded.
+    marked = tuple(replace(one, put_back=True) if one in leaving else one for one in entry.keys)
+    ledger.put(replace(apply.written(entry, image, after), keys=marked))
+    done = _put(ledger, image, after)
     ledger.put(replace(apply.written(entry, image, after), keys=staying))
-    return _put(ledger, image, after)
+    return done
 
 
 def obstacles(ledger: Ledger) -> list[Undone]:
@@ -121,6 +126,7 @@ def _undo_keys(ledger: Ledger, entry: Entry) -> Undone:
     if digest(image.data) == entry.after:
         return _first(ledger, entry, image)
     after, kept_by_others = _without_keys(entry.format, image.data, entry.keys)
+    after = _without_made(ledger, entry, after, entry.keys)
     note = (
         f"changed by somebody else since, left alone: {', '.join(kept_by_others)}" if kept_by_others else ""
     )
@@ -148,6 +154,30 @@ def _without_keys(form: str, data: bytes, records: Sequence[KeyRecord]) -> tuple
         else:
             data = apply.set_key(form, data, record.key, json.loads(record.former))
     return data, kept_by_others
+
+
+def _without_made(ledger: Ledger, entry: Entry, data: bytes, records: Sequence[KeyRecord]) -> bytes:
+    """A JSON file without the objects that were made around keys of ours and that hold nothing any more.
+
+    Where only we wrote they went with the key; a program that lays the file out anew hides that we made them.
+    """
+    for record in reversed(records):
+        for depth in range(len(record.key) - 1, 0, -1):
+            around = record.key[:depth]
+            if entry.format != "json" or apply.get_key("json", data, around) != {}:
+                break
+            if entry.first is not None and not _was_absent(ledger, entry.first, around):
+                break
+            data = apply.unset_key("json", data, around)
+    return data
+
+
+def _was_absent(ledger: Ledger, first: str, key: tuple[str, ...]) -> bool:
+    """Whether there was no such key before us; False where that can't be told any more."""
+    try:
+        return apply.get_key("json", ledger.kept_bytes(first), key) is config_edit.ABSENT
+    except AgentBridgeError:
+        return False
 
 
 def _without_element(form: str, data: bytes, record: KeyRecord, *, made: bool) -> bytes:

@@ -12,7 +12,7 @@ import pytest
 
 from agent_bridge.harnesses.base import Json, KeyEdit
 from agent_bridge.projection import apply, housekeeping, undo
-from agent_bridge.projection.ledger import KeyRecord, Kind, Ledger
+from agent_bridge.projection.ledger import Entry, KeyRecord, Kind, Ledger
 
 KEY = ("hooks", "SessionStart")
 ONE = {"hooks": [{"type": "command", "command": "one"}]}
@@ -178,3 +178,54 @@ def test_an_old_ledger_is_read(tmp_path: Path) -> None:
     ours = KeyRecord(("c",), None, '"x"', element=True)
     Ledger(state).put(replace(found, kind=Kind.KEYS, keys=(*found.keys, ours)))
     assert Ledger(state).entries()[0].keys[1] == ours
+
+
+@pytest.mark.parametrize("theirs", ["", '{\n  "mine": 1\n}\n', '{"hooks": {}, "mine": 1}'])
+def test_an_object_that_was_made_around_it_goes_though_a_program_laid_the_file_out_anew(
+    tmp_path: Path, ledger: Ledger, theirs: str
+) -> None:
+    path = place(tmp_path, "json", theirs or None)
+    nested = KeyEdit(path, "json", ("a", "b", "c"), value=1, why="a test")
+    apply.edit_keys(ledger, path, [element(path, "json", ONE), nested])
+    path.write_text(json.dumps({**json.loads(path.read_text()), "new": [1]}, indent=4))
+
+    undo.undo_keys(ledger, path, [element(path, "json", ONE)])
+    assert ("hooks" in json.loads(path.read_text())) == ("hooks" in theirs)
+    assert json.loads(path.read_text())["a"] == {"b": {"c": 1}}
+    undo_all(ledger)
+
+    assert json.loads(path.read_text()) == {**json.loads(theirs or "{}"), "new": [1]}
+
+
+class _Killed(Exception):
+    """Stands for kill -9: nothing that would come after happens."""
+
+
+class _Ledger(Ledger):
+    """A ledger whose process is killed right after it was written so many times."""
+
+    writes = 99
+
+    def put(self, entry: Entry) -> None:
+        super().put(entry)
+        self.writes -= 1
+        if not self.writes:
+            raise _Killed
+
+
+@FORMATS
+@pytest.mark.parametrize("writes", [1, 2])
+def test_a_kill_while_some_of_ours_are_taken_back_leaves_none_behind(
+    tmp_path: Path, form: Form, writes: int
+) -> None:
+    ledger = _Ledger(tmp_path / "state")
+    path = place(tmp_path, form, USERS[form])
+    apply.edit_keys(ledger, path, [element(path, form, ONE), element(path, form, TWO)])
+    ledger.writes = writes
+    with pytest.raises(_Killed):
+        undo.undo_keys(ledger, path, [element(path, form, TWO)])
+    again = Ledger(tmp_path / "state")
+    assert housekeeping.check_keys(again) == [] or writes == 2
+    assert (TWO in hooks(path)) == (writes == 1)
+    undo_all(again)
+    assert path.read_text() == USERS[form]
