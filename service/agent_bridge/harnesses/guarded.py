@@ -1,9 +1,13 @@
-"""Other people's harnesses, so that nothing they do can break ours: errors, wrong answers, slowness."""
+"""Other people's harnesses, so that nothing they do can break ours: errors, wrong answers, slowness, words on
+standard output, which is for our own answers, and calls that never end."""
 
 from __future__ import annotations
 
+import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,7 +34,38 @@ SLOW_S = 1.0
 SLOW_TIMES = 3
 """After so many slow answers a harness isn't asked again by this process: one may be the machine's fault."""
 
+PATIENCE_S = 5.0
+"""Seconds that one answer may take; who takes longer isn't asked again by this process."""
+
 T = TypeVar("T")
+
+
+def within(seconds: float, ask: Callable[[], T]) -> T:
+    """What `ask` answers, or what it raises; RuntimeError for what isn't an error, SystemExit say.
+
+    Raises TimeoutError where it takes longer; it goes on in a thread of its own then. What it prints
+    meanwhile goes to standard error.
+    """
+    answers: list[T] = []
+    raised: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            answers.append(ask())
+        except BaseException as error:  # noqa: BLE001 - it is raised again where it was asked for
+            raised.append(error)
+
+    thread = threading.Thread(target=work, name="another distribution's harness", daemon=True)
+    with redirect_stdout(sys.stderr):
+        thread.start()
+        thread.join(seconds)
+    for error in raised:
+        if isinstance(error, Exception):
+            raise error
+        raise RuntimeError(f"{type(error).__name__}: {error}") from error
+    if not answers:
+        raise TimeoutError(f"it had no answer within {seconds:g} seconds")
+    return answers[0]
 
 
 class Broken(Harness):
@@ -183,7 +218,11 @@ class Guarded(Harness):
             return default
         started = time.monotonic()
         try:
-            answer = ask()
+            answer = within(PATIENCE_S, ask)
+        except TimeoutError as error:
+            self._slow = SLOW_TIMES
+            self._trouble[name] = f"{error}; it isn't asked any more"
+            return default
         except Exception as error:  # noqa: BLE001 - whatever other people's code raises is told, and harms nobody
             self._trouble[name] = f"{type(error).__name__}: {error}"
             return default

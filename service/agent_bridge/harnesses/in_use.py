@@ -46,6 +46,10 @@ def record(state: Path, names: frozenset[str]) -> None:
         files.write_own(state / _FILE, json.dumps(sorted(names | recorded(state))).encode())
 
 
-def forget(state: Path) -> None:
-    """Begin anew: `init` looks at what is there now."""
-    (state / _FILE).unlink(missing_ok=True)
+def forget(state: Path, names: Iterable[str] | None = None) -> None:
+    """Begin anew with these names, or with all (None): `init` looks at what is there now."""
+    left = frozenset() if names is None else recorded(state) - set(names)
+    if not left:
+        (state / _FILE).unlink(missing_ok=True)
+    elif left != recorded(state):
+        files.write_own(state / _FILE, json.dumps(sorted(left)).encode())

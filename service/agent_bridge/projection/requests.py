@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from agent_bridge import files, projects
 from agent_bridge.config import Settings
-from agent_bridge.errors import UsageError
+from agent_bridge.errors import NotFoundError, UsageError
 from agent_bridge.harnesses import all_harnesses, in_use
 from agent_bridge.harnesses.base import Harness, KeyEdit, by_path
 from agent_bridge.harnesses.guarded import Broken, Guarded
@@ -40,33 +40,50 @@ def named(name: str) -> tuple[Harness, ...]:
 def request(project: Project, wanted: tuple[Harness, ...], settings: Settings) -> Project:
     """Ask for the extra files of these harnesses; what that needs in settings is set at once.
 
-    The project as it is listed then; the files themselves come with the next pass.
+    The project as it is listed then; the files themselves come with the next pass. Asking again finishes
+    what was interrupted. Raises NotFoundError where the project has been ejected meanwhile.
     """
-    asked = tuple(one.name for one in wanted)
-    after = replace(project, requested=tuple(dict.fromkeys((*project.requested, *asked))))
-    return _change(project, after, settings)
+    return _change(project, wanted, settings, asked=True)
 
 
 def withdraw(project: Project, unwanted: tuple[Harness, ...], settings: Settings) -> Project:
-    """Take that back: keys now, files with the next pass."""
-    names = {one.name for one in unwanted}
-    after = replace(project, requested=tuple(name for name in project.requested if name not in names))
-    return _change(project, after, settings)
+    """Take that back: keys now, files with the next pass. Raises NotFoundError as `request` does."""
+    return _change(project, unwanted, settings, asked=False)
 
 
-def _change(before: Project, after: Project, settings: Settings) -> Project:
-    if before == after:
-        return before
-    ledger = Ledger(before.state)
-    with files.locked(before.lock, timeout=settings.lock_timeout_s, purpose="sync"):
-        old = survey_project(before, settings).keys
-        if set(before.requested) - set(after.requested):
-            in_use.forget(before.state)
+def _change(project: Project, harnesses: tuple[Harness, ...], settings: Settings, *, asked: bool) -> Project:
+    ledger = Ledger(project.state)
+    with files.locked(project.lock, timeout=settings.lock_timeout_s, purpose="sync"):
+        listed = _as_listed(project)  # others may have been asked for since it was read
+        more, fewer = _with(listed, harnesses), _without(listed, harnesses)
+        after, other = (more, fewer) if asked else (fewer, more)
+        old = survey_project(other, settings).keys
+        # Named, they counted as in use; only what is found on the machine does now.
+        in_use.forget(project.state, set(other.requested) - set(after.requested))
         projects.add_project(after)
         new = survey_project(after, settings).keys
         set_keys(ledger, tuple(edit for edit in new if edit not in old))
         _take_back(ledger, [edit for edit in old if edit not in new])
     return after
+
+
+def _as_listed(project: Project) -> Project:
+    found = next((one for one in projects.load_projects() if one.id == project.id), None)
+    if found is None:
+        raise NotFoundError(
+            "This project isn't set up any more", path=project.root, remedy="Run `agent-bridge init` first."
+        )
+    return found
+
+
+def _with(project: Project, harnesses: tuple[Harness, ...]) -> Project:
+    names = (one.name for one in harnesses)
+    return replace(project, requested=tuple(dict.fromkeys((*project.requested, *names))))
+
+
+def _without(project: Project, harnesses: tuple[Harness, ...]) -> Project:
+    names = {one.name for one in harnesses}
+    return replace(project, requested=tuple(name for name in project.requested if name not in names))
 
 
 def _take_back(ledger: Ledger, edits: list[KeyEdit]) -> None:

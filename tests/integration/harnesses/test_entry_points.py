@@ -330,6 +330,40 @@ def test_a_slow_one_is_asked_three_times(
     assert "isn't asked any more" in thing.notices(site)[0].text
 
 
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("import sys; sys.exit(3)", "SystemExit"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+        ("import threading; threading.Event().wait()", "no answer"),
+    ],
+)
+def test_one_that_ends_the_program_or_never_answers_ends_nothing(
+    body: str, why: str, install: Install, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guarded, "PATIENCE_S", 0.2)
+    install(HARNESS.format(body=body), {"thing": "thing_for_agents:Thing"})
+    (thing,) = [harness for harness in all_harnesses() if harness.name == "thing"]
+    site = observe_site(setup.describe(root), root)
+
+    assert thing.carriers(site, Scope.PROJECT) == ()
+    assert why in thing.notices(site)[0].text
+
+
+def test_what_one_prints_is_no_part_of_our_answer(
+    install: Install, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(HARNESS.format(body="print('hello'); return ()"), {"thing": "thing_for_agents:Thing"})
+    (thing,) = [harness for harness in all_harnesses() if harness.name == "thing"]
+    site = observe_site(setup.describe(root), root)
+    thing.carriers(site, Scope.PROJECT)
+    print("ours")
+
+    printed = capsys.readouterr()
+    assert printed.out == "ours\n"
+    assert "hello" in printed.err
+
+
 def test_the_program_finds_it_by_pythonpath(install: Install, root: Path, sealed_home: Path) -> None:
     place = install(ROW, {"thing": "thing_for_agents:ROW"})
     (sealed_home / ".thing").mkdir()

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agent_bridge.config import Settings
-from agent_bridge.errors import UsageError
+from agent_bridge.errors import NotFoundError, UsageError
+from agent_bridge.harnesses import in_use
 from agent_bridge.projection import requests, setup
 from agent_bridge.projection.engine import Engine
-from agent_bridge.projects import Project, load_projects
+from agent_bridge.projection.ledger import Ledger
+from agent_bridge.projection.survey import survey_project
+from agent_bridge.projects import Project, add_project, load_projects
 
 FACT = "Staging is reset every Monday."
 Tree = Callable[[Path], dict[str, tuple[str, int, bytes]]]
@@ -77,3 +81,51 @@ def test_a_name_that_nobody_has_is_refused_with_those_there_are() -> None:
     with pytest.raises(UsageError, match="nobody") as refused:
         requests.named("nobody")
     assert "antigravity" in refused.value.remedy
+
+
+def test_what_a_kill_interrupted_is_finished_by_asking_again(
+    project: Project, settings: Settings, repository: Path
+) -> None:
+    opencode = requests.named("opencode")
+    add_project(replace(project, requested=("opencode",)))  # killed before it set the key
+    asked = requests.request(load_projects()[0], opencode, settings)
+    (settings_file,) = [path for path in _instructions(repository) if path.exists()]
+    assert "memory-bridge.md" in settings_file.read_text()
+
+    add_project(replace(asked, requested=()))  # killed before it took the key back
+    requests.withdraw(load_projects()[0], opencode, settings)
+    assert not settings_file.exists()
+
+
+def test_what_another_command_asked_for_meanwhile_stays(project: Project, settings: Settings) -> None:
+    requests.request(project, requests.named("opencode"), settings)
+    requests.request(project, requests.named("gemini"), settings)  # it had read the list before
+    assert load_projects()[0].requested == ("opencode", "gemini")
+    requests.withdraw(project, requests.named("opencode"), settings)
+    assert load_projects()[0].requested == ("gemini",)
+
+
+def test_an_ejected_project_doesnt_come_back(project: Project, settings: Settings) -> None:
+    setup.eject(project, settings)
+    with pytest.raises(NotFoundError):
+        requests.request(project, requests.named("opencode"), settings)
+    assert load_projects() == []
+
+
+def test_taking_one_back_leaves_others_that_only_the_service_sees(
+    project: Project, settings: Settings, repository: Path
+) -> None:
+    (repository / "CLAUDE.md").write_bytes(b"Be brief.\n")
+    (repository / "AGENTS.md").unlink()
+    in_use.record(project.state, frozenset({"opencode"}))  # it is on the PATH of the service alone
+    setup.set_keys(Ledger(project.state), survey_project(project, settings).keys)
+    before = {path: path.read_bytes() for path in _instructions(repository) if path.exists()}
+    assert before
+    asked = requests.request(project, requests.named("gemini"), settings)
+    requests.withdraw(asked, requests.named("gemini"), settings)
+    assert "opencode" in in_use.recorded(project.state)
+    assert {path: path.read_bytes() for path in _instructions(repository) if path.exists()} == before
+
+
+def _instructions(repository: Path) -> list[Path]:
+    return [repository / name for name in ("opencode.json", ".opencode/opencode.json")]
