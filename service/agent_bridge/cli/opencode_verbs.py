@@ -56,6 +56,8 @@ def install_plugin(*, for_all: GlobalOption = False, project: ProjectOption = No
             files.locked(paths.user_state() / "lock", timeout=settings.lock_timeout_s, purpose=_PURPOSE)
         )
         waits = False
+        ledgers = [user, *(Ledger(one.state) for one in projects.load_projects())]
+        before = {path for ledger in ledgers for path in opencode_plugin.seeds(ledger)}
         if for_all:
             done = opencode_plugin.install(user, paths.opencode_config(), program)
             directories = [(one, one.root / _FOLDER, one.root) for one in projects.load_projects()]
@@ -81,6 +83,12 @@ def install_plugin(*, for_all: GlobalOption = False, project: ProjectOption = No
         waits |= opencode_plugin.seed(user, paths.opencode_config())
         if (paths.home() / _FOLDER).is_dir():
             waits |= opencode_plugin.seed(user, paths.home() / _FOLDER)
+        made = {path for ledger in ledgers for path in opencode_plugin.seeds(ledger)} - before
+    if made:
+        names = ", ".join(sorted(map(str, made)))
+        remarks.append(
+            info(f"So that OpenCode's start doesn't wait for its own package, we made too: {names}")
+        )
     if program is None:
         remarks.append(warning("The command `agent-bridge` isn't found; the plugin looks for it on PATH."))
     if done.waits or waits:
@@ -93,7 +101,13 @@ def install_plugin(*, for_all: GlobalOption = False, project: ProjectOption = No
     remarks.append(info("Restart OpenCode to load it."))
     return Result(
         "opencode install-plugin",
-        data={"plugin": str(done.plugin), "wrote": done.wrote, "seeded": done.seeded, "waits": done.waits},
+        data={
+            "plugin": str(done.plugin),
+            "wrote": done.wrote,
+            "seeded": done.seeded,
+            "made": sorted(map(str, made)),
+            "waits": done.waits,
+        },
         view=(f"{'Installed' if done.wrote else 'Up to date'}: {done.plugin}",),
         messages=tuple(remarks),
     )

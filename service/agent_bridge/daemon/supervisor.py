@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -271,11 +271,16 @@ def _describe(unit: Unit, by_place: dict[Path, list[WatchReport]]) -> dict[str, 
                 "state": watch.state.value,
                 "reason": watch.reason,
             }
-            for place in unit.places
-            for watch in by_place.get(place.path, ())
-            if watch.state is not WatchState.MISSING or _must_exist(watch.path, unit)
+            for watch in _watches(unit, by_place)
         ],
     }
+
+
+def _watches(unit: Unit, by_place: Mapping[Path, Sequence[WatchReport]]) -> list[WatchReport]:
+    """What is watched for a unit, each once though several harnesses want the same directory."""
+    found = [watch for place in unit.places for watch in by_place.get(place.path, ())]
+    told = [one for one in found if one.state is not WatchState.MISSING or _must_exist(one.path, unit)]
+    return list({(one.path, one.state, one.reason): one for one in told}.values())
 
 
 def _must_exist(path: Path, unit: Unit) -> bool:

@@ -115,8 +115,18 @@ class _Session:
             elif name in gemini_config.names(self.site):
                 hidden = f"{root / gemini_config.SETTINGS} counts only in sessions started in {root}"
             else:
-                hidden = "neither context.fileName nor an import names it"
+                importers = [one.path for one in self.found if one.hidden and self._imports(one.path, file)]
+                hidden = (
+                    f"{importers[0]}, which imports it, isn't read here"
+                    if importers
+                    else "neither context.fileName nor an import names it"
+                )
             self._add(file, f"{name} of the project", hidden=hidden)
+
+    def _imports(self, path: Path, wanted: InstructionFile) -> bool:
+        text = self._look(path).data.decode("utf-8", "replace")
+        found = gemini_imports.imports(text)
+        return any(gemini_imports.resolve(one.path, path.parent) == wanted.path for one in found)
 
     def _names(self) -> tuple[str, ...]:
         return gemini_config.names(self.site, below_root=self.start != self.site.checkout)

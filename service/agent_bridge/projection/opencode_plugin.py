@@ -20,12 +20,12 @@ from typing import Literal
 from agent_bridge import __version__, files
 from agent_bridge.errors import AgentBridgeError, RefusedError
 from agent_bridge.files import FileImage
+from agent_bridge.harnesses import opencode_config
 from agent_bridge.harnesses.base import Notice
 from agent_bridge.projection import apply, undo
 from agent_bridge.projection.ledger import Kind, Ledger
 from agent_bridge.projection.merge_driver import own_program
 
-FOLDER = ".opencode"
 PLUGIN = Path("plugins", "agent-bridge.js")
 LOCK = "package-lock.json"
 MODULES = "node_modules"
@@ -114,6 +114,11 @@ def plugins(ledger: Ledger) -> tuple[Path, ...]:
     return tuple(path.parents[1] for path in _ours(ledger) if _is_plugin(path))
 
 
+def seeds(ledger: Ledger) -> tuple[Path, ...]:
+    """The files of an owner's that keep OpenCode's start from waiting."""
+    return tuple(path for path in _ours(ledger) if path.name == LOCK)
+
+
 def remove_plugin(ledger: Ledger, directory: Path) -> list[undo.Undone]:
     """Take the plugin out of a configuration directory."""
     return [_undone(ledger, path) for path in _ours(ledger) if path == directory / PLUGIN]
@@ -122,7 +127,7 @@ def remove_plugin(ledger: Ledger, directory: Path) -> list[undo.Undone]:
 def remove_seeds(ledger: Ledger) -> list[undo.Undone]:
     """Take out what kept OpenCode's start from waiting, wherever this owner has no plugin."""
     there = plugins(ledger)
-    return [_undone(ledger, path) for path in _ours(ledger) if path.name == LOCK and path.parent not in there]
+    return [_undone(ledger, path) for path in seeds(ledger) if path.parent not in there]
 
 
 def keep_current(ledger: Ledger) -> list[Notice]:
@@ -153,7 +158,7 @@ def keep_seeded(
     checkout may come later than the plugin: with a file of ours, or by its user.
     """
     notices = []
-    for directory in (checkout / FOLDER for checkout in checkouts):
+    for directory in (checkout / opencode_config.FOLDER for checkout in checkouts):
         if not directory.is_dir() or not (plugins(user) or directory in plugins(ledger)):
             continue
         try:

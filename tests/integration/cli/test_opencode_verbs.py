@@ -120,6 +120,14 @@ def test_what_both_places_need_goes_with_the_last_one(harbour: Program, sealed_h
     assert not lock.exists()
 
 
+def test_installing_names_every_file_that_it_makes(harbour: Program, sealed_home: Path) -> None:
+    ran = harbour("opencode", "install-plugin")
+    for lock in (harbour.cwd / ".opencode", sealed_home / ".config/opencode"):
+        assert (lock / "package-lock.json").is_file()
+        assert str(lock / "package-lock.json") in ran.err
+    assert "package-lock.json" not in harbour("opencode", "install-plugin").err
+
+
 def test_a_file_of_that_name_is_left_and_told(harbour: Program, sealed_home: Path) -> None:
     file = harbour.cwd / ".opencode/plugins/agent-bridge.js"
     file.parent.mkdir(parents=True)

@@ -45,7 +45,9 @@ def test_what_was_saved_while_it_was_down_is_there_when_it_is_ready(
     assert status["schema"] == 1
     assert status["pid"] == service.process.pid
     assert project_of(status, project)["generation"] == 1
-    assert {watch["state"] for watch in status["projects"][0]["watches"]} == {"watching"}
+    watches = status["projects"][0]["watches"]
+    assert {watch["state"] for watch in watches} == {"watching"}
+    assert len({watch["path"] for watch in watches}) == len(watches)
     assert status["jobs"][0]["name"] == "reconcile"
 
 

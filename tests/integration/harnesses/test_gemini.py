@@ -272,6 +272,20 @@ def test_a_session_outside_of_git_reads_nothing_above_it(make: Make) -> None:
     assert [one.hidden != "" for one in GEMINI.reads(site, site.checkout / "sub")] == [True]
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("@AGENTS.md", "GEMINI.md, which imports it, isn't read here"),
+        ("x", "neither context.fileName nor an import names it"),
+    ],
+)
+def test_what_only_an_unread_file_imports_is_told_with_that_file(make: Make, text: str, why: str) -> None:
+    files = {SETTINGS: '{"context": {"memoryBoundaryMarkers": []}}', "AGENTS.md": "x", "sub/y": ""}
+    site = make(USED | files | {"GEMINI.md": text})
+    hidden = {one.path.name: one.hidden for one in GEMINI.reads(site, site.checkout / "sub")}
+    assert hidden["AGENTS.md"].endswith(why)
+
+
 MEMORIES = {
     REGISTRY: '{"projects": {"{root}": "p", "{root}/sub": "sub", "/elsewhere": "e", "/bad": "../p"}}',
     "~/.gemini/tmp/p/memory/MEMORY.md": "- One fact.\n- [Two](two.md)\n",
