@@ -337,7 +337,8 @@ class Month:
         ends = _LINE_END.findall(re.search(rb"[\r\n]*\Z", before)[0])  # type: ignore[index]
         if ours >= len(ends) and ends and (after or ours == 1):
             ours = len(ends) - 1  # two texts of the user's don't become one line
-        return before[: len(before) - sum(map(len, ends[len(ends) - ours :] if ours else ()))] + after
+        rest = before[: len(before) - sum(map(len, ends[len(ends) - ours :] if ours else ()))] + after
+        return b"" if entry.created and not rest.strip() else rest
 
     def ledger(self, name: str) -> Ledger:
         """The ledger in which a file's block stands."""

@@ -51,6 +51,13 @@ def test_each_kind_of_path_is_told_apart(tmp_path: Path) -> None:
     assert seen["dangling"].real == root / "gone"
 
 
+@pytest.mark.parametrize("name", ["half \ud83d", "nul \0", "\ude00/below"])
+def test_a_name_that_no_file_can_have_stands_for_nothing(tmp_path: Path, name: str) -> None:
+    assert look(tmp_path / name, tmp_path).kind is FileKind.ABSENT
+    (tmp_path / "caf\udce9").write_text("bytes that are no UTF-8 can be a name")
+    assert look(tmp_path / "caf\udce9", tmp_path).kind is FileKind.FILE
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_file_without_rights_is_told(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("text")

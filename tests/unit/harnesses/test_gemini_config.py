@@ -86,6 +86,7 @@ def test_trust_can_be_switched_off() -> None:
 
 def test_short_names_lead_nowhere_else() -> None:
     registry = {"projects": {"/a": "a", "/b": "../x", "c": "c", "/d": "..", "/e": 5, "/f": "x/y", "/g": ""}}
+    registry["projects"] |= {"/h\ud83d": "h", "/i": "half \ud83d"}
     assert gemini_config.slugs(json.dumps(registry).encode()) == {"/a": "a"}
     assert gemini_config.slugs(None) == {}
 

@@ -131,3 +131,12 @@ def test_the_gap_and_the_final_newline_stay() -> None:
         replace_body("---\r\na: b\r\n---\r\n\r\n\r\nold", "new\nlines\n")
         == "---\r\na: b\r\n---\r\n\r\n\r\nnew\r\nlines"
     )
+
+
+@pytest.mark.parametrize(
+    "value", ["half \ud83d", "\ude00", "a name that is no UTF-8: caf\udce9", ("t\ud83d",)]
+)
+def test_half_a_character_becomes_a_question_mark_as_yaml_has_none(value: object) -> None:
+    written = f"key: {scalar(value)}\n"
+    assert "?" in written
+    assert "?" in str(read_mapping(written)["key"])
