@@ -59,7 +59,7 @@ def import_from(
     return Result(
         "import",
         data=_json(report, place, dry=dry_run),
-        view=("\n".join([*_lines(report), _summary(report, dry=dry_run)]),),
+        view=("\n".join([*_lines(report, dry=dry_run), _summary(report, dry=dry_run)]),),
         messages=(
             *_advice(counts, dry=dry_run),
             *(carry_unless_served(place) if counts[Outcome.ADDED] and not dry_run else ()),
@@ -97,13 +97,14 @@ def _json(report: Report, place: Place, *, dry: bool) -> dict[str, Json]:
     }
 
 
-def _lines(report: Report) -> list[str]:
+def _lines(report: Report, *, dry: bool) -> list[str]:
     told = []
     for line in report.lines:
         about = line.fact_id if line.outcome is Outcome.ADDED else ""
         kept = "private" if line.outcome is Outcome.ADDED and not line.is_shared else ""
         rest = "; ".join(part for part in (about, kept, line.why) if part)
-        told.append(f"{line.outcome.value}: {line.origin}" + (f" ({rest})" if rest else ""))
+        outcome = "would be added" if dry and line.outcome is Outcome.ADDED else line.outcome.value
+        told.append(f"{outcome}: {line.origin}" + (f" ({rest})" if rest else ""))
     return told
 
 

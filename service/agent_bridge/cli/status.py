@@ -17,6 +17,7 @@ from agent_bridge.daemon.client import NotAnsweringError, read_status
 from agent_bridge.errors import EXIT_DONE, EXIT_FAILED, EXIT_NOT_RUNNING, AgentBridgeError, NotRunningError
 
 _SHORT_LIST = 5
+_NO_PROJECT = "No project is set up yet: `agent-bridge init`."
 
 
 def status() -> Result:
@@ -66,9 +67,10 @@ def _listed_projects() -> tuple[list[str], tuple[Message, ...]]:
     path = paths.projects_file()
     try:
         document = json.loads(path.read_bytes())
-        return [str(project["root"]) for project in document["projects"]], ()
+        roots = [str(project["root"]) for project in document["projects"]]
+        return roots, () if roots else (info(_NO_PROJECT),)
     except FileNotFoundError:
-        return [], (info("No project is set up yet: `agent-bridge init`."),)
+        return [], (info(_NO_PROJECT),)
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         return [], (warning(f"The list of projects can't be read: {path}: {error}"),)
 

@@ -109,7 +109,9 @@ class Antigravity(Harness):
         holders = _holders(site, shared, with_rule=not problem and (asked or not shared))
         if len(holders) > 1:
             text = f"Antigravity reads {' and '.join(holders)}, both with the facts: it gets them twice."
-            found.append(Notice("warning" if asked else "info", "antigravity-twice", text, path))
+            if asked:
+                text += " `agent-bridge sync --not-to antigravity` takes its own file back."
+            found.append(Notice("info", "antigravity-twice", text, path))
         return tuple(found)
 
     def reads(self, site: Site, start: Path) -> tuple[Read, ...]:  # noqa: ARG002 - it works on whole folders

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -67,15 +67,12 @@ class Excluder:
             return
         local = project.mode == "local"
         new = sorted(shared - {path.relative_to(project.store).as_posix() for path in self._tracked})
-        # Worktrees that are projects of their own share one exclude file: a name let in for one would let in
-        # another's private fact of that name.
-        alone = checkout.main_root is not None and not self._has_siblings(project)
+        alone = stands_alone(project, checkout)
         lines = excludes.exclude_lines(
             store=STORE_NAME, local=local, shared=new if alone else (), created=created
         )
         if not alone:
-            theirs = config_edit.our_lines(files.read_image(git.exclude_file(checkout)).data)
-            lines = sorted({*lines, *(line for line in theirs if not line.startswith("!"))})
+            lines = with_siblings(lines, files.read_image(git.exclude_file(checkout)).data)
         apply.edit_lines(self._ledger, git.exclude_file(checkout), lines)
         if project.store.is_dir():
             self._guard(
@@ -86,10 +83,6 @@ class Excluder:
                 always=not alone,
             )
         self._kept = wanted
-
-    def _has_siblings(self, project: Project) -> bool:
-        family = project.main or project.root
-        return any(one.id != project.id and family in (one.main, one.root) for one in load_projects())
 
     def _keep_global(self, snapshot: Snapshot) -> None:
         """The same for the global store, in its own .gitignore: homes are kept in repositories too."""
@@ -112,6 +105,23 @@ class Excluder:
         stands = config_edit.remove_lines(data) != data
         if always or stands or (look and excludes.needs_guard(checkout, store)):
             apply.edit_lines(self._ledger, place, lines)
+
+
+def stands_alone(project: Project, checkout: git.Checkout) -> bool:
+    """Whether no other project of the same repository shares its exclude file.
+
+    Worktrees that are projects of their own do: a name let in for one would let in another's private fact of
+    that name.
+    """
+    family = project.main or project.root
+    others = [one for one in load_projects() if one.id != project.id]
+    return checkout.main_root is not None and not any(family in (one.main, one.root) for one in others)
+
+
+def with_siblings(lines: Iterable[str], present: bytes) -> list[str]:
+    """The lines of a project and those that its siblings have in `present`, with nothing let in by name."""
+    theirs = config_edit.our_lines(present)
+    return sorted({*lines, *(line for line in theirs if not line.startswith("!"))})
 
 
 def tell_missing_store(project: Project | None) -> tuple[Notice, ...]:

@@ -21,7 +21,14 @@ from agent_bridge.harnesses.base import KeyEdit, Notice, Scope, by_path
 from agent_bridge.memory.fact import Fact, FactProblem, new_fact_bytes, parse_fact
 from agent_bridge.memory.snapshot import Snapshot
 from agent_bridge.memory.store import Store
-from agent_bridge.projection import apply, excludes, hook_settings, merge_driver, native_import
+from agent_bridge.projection import (
+    apply,
+    excludes,
+    hook_settings,
+    housekeeping,
+    merge_driver,
+    native_import,
+)
 from agent_bridge.projection.adopt import INDEX, read_tree
 from agent_bridge.projection.hooked import user_edits
 from agent_bridge.projection.ledger import Ledger
@@ -348,12 +355,16 @@ def _exclude_lines(project: Project, survey: Survey, snapshot: Snapshot) -> list
     places += [edit.path for edit in survey.keys if edit.local]
     roots = [site.checkout for site in survey.sites]
     created = {path.relative_to(root) for path in places for root in roots if path.is_relative_to(root)}
-    return excludes.exclude_lines(
+    alone = survey.checkout is None or housekeeping.stands_alone(project, survey.checkout)
+    lines = excludes.exclude_lines(
         store=STORE_NAME,
         local=project.mode == "local",
-        shared=[name for name in shared if project.store / name not in tracked],
+        shared=[name for name in shared if project.store / name not in tracked] if alone else (),
         created=[path for path in created if not (project.root / path).exists()],
     )
+    if alone or survey.checkout is None:
+        return lines
+    return housekeeping.with_siblings(lines, files.read_image(git.exclude_file(survey.checkout)).data)
 
 
 def _line_step(path: Path, text: str, lines: list[str]) -> Step:

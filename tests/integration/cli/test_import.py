@@ -57,6 +57,7 @@ def test_a_line_a_file_and_what_is_left_for_a_person(remembering: Program, notes
 def test_the_memory_of_all_projects_and_private(remembering: Program, notes: Path, sealed_home: Path) -> None:
     dry = remembering("import", str(notes / "a.md"), "--as", "markdown", "--scope", "global", "--dry-run")
     assert dry.code == 0
+    assert dry.out.startswith("would be added: ")
     assert not (sealed_home / ".local/share").exists()
     words = ("import", str(notes / "a.md"), "--as", "markdown", "--scope", "global", "--private", "--json")
     data = remembering(*words).json["data"]

@@ -268,7 +268,14 @@ def test_eject_purge_removes_our_state(set_up: Program, sealed_home: Path) -> No
     assert set_up("eject", "--yes", "--purge").code == 0
     state = sealed_home / ".local" / "state" / "agent-bridge"
     assert list((state / "projects").iterdir()) == []
+    assert "No project is set up yet" in set_up("status").err
     assert "harbour" in set_up("list").out
+
+
+def test_status_after_the_last_eject_says_how_to_begin(set_up: Program) -> None:
+    assert "No project is set up yet" not in set_up("status").err
+    assert set_up("eject", "--yes").code == 0
+    assert "No project is set up yet" in set_up("status").err
 
 
 def test_eject_of_nothing(repository: Program) -> None:

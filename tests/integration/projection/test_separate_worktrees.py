@@ -9,7 +9,7 @@ import pytest
 
 from agent_bridge import projects
 from agent_bridge.config import Settings
-from agent_bridge.projection import setup
+from agent_bridge.projection import preview, setup
 from agent_bridge.projection.engine import Engine
 from agent_bridge.projects import Project
 
@@ -49,6 +49,24 @@ def test_each_has_its_own_facts_and_blocks(main: Project, side: Project, setting
     (side.root / "deep").mkdir()
     assert projects.find_project(side.root / "deep") == side
     assert projects.find_project(main.root) == main
+
+
+def test_the_plan_for_a_worktree_takes_nothing_out_that_stays(main: Project, settings: Settings) -> None:
+    Engine(main, settings).store.add(HERE)
+    Engine(main, settings).reconcile()
+    root = main.root.parent / "side"
+    git(main.root, "worktree", "add", "-q", str(root))
+    exclude = main.root / ".git" / "info" / "exclude"
+    before = exclude.read_text()
+    assert "/.claude/settings.local.json\n" in before
+
+    side = setup.describe(root, worktrees="separate")
+    (step,) = [one for one in preview.preview_project(side, settings).steps if one.path == exclude]
+    setup.init(side, settings)
+
+    told, put = ({line[1:] for line in step.diff.splitlines()[2:] if line[:1] == sign} for sign in "-+")
+    assert told - put == set(before.splitlines()) - set(exclude.read_text().splitlines())
+    assert "/.claude/settings.local.json" not in told - put
 
 
 def test_a_worktree_that_nobody_set_up_belongs_to_nobody(main: Project) -> None:

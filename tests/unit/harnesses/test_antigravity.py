@@ -71,6 +71,9 @@ def test_what_is_asked_for_is_written_too_and_the_double_is_told(root: Path) -> 
         (BRIDGE, "own", ()),
     ]
     assert _codes(site) == {"antigravity-twice"}
+    [told] = ANTIGRAVITY.notices(site)
+    assert told.level == "info"
+    assert "`agent-bridge sync --not-to antigravity`" in told.text
 
 
 @pytest.mark.parametrize(
