@@ -9,6 +9,7 @@ from agent_bridge.cli.result import Message, info, warning
 from agent_bridge.cli.where import Place, ScopeName
 from agent_bridge.daemon.client import service_is_running
 from agent_bridge.errors import AgentBridgeError
+from agent_bridge.projection.guard import guard_private
 
 if TYPE_CHECKING:
     from agent_bridge.projection.engine import Report
@@ -30,6 +31,7 @@ def carry_unless_served(place: Place) -> tuple[Message, ...]:
     try:
         unseen = _not_set_up(place)
         if unseen:
+            guard_private(place.store)
             return (info(unseen),)
         if service_is_running():
             return ()

@@ -105,12 +105,15 @@ def writable(scope: ScopeName | None, directory: Path | None) -> Place:
     Raises RefusedError where the project has no store: nothing appears in a repository unasked.
     """
     from agent_bridge.config import load_settings  # late: it takes 0.1 s, and reading needs no settings
+    from agent_bridge.projection.guard import guard
     from agent_bridge.projection.presence import check_store
 
     settings = load_settings()
     if scope is ScopeName.global_:
         place = global_place(settings)
         place.store.create()
+        if not projects.load_projects():
+            guard(place.store)  # homes are kept in repositories too, and nobody else looks after it yet
         return place
     place = project_place(directory, settings)
     check_store(place.directory)

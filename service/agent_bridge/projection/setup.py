@@ -18,6 +18,7 @@ from agent_bridge.memory.store import Store
 from agent_bridge.projection import (
     adopt,
     apply,
+    guard,
     hook_context,
     hook_settings,
     housekeeping,
@@ -35,7 +36,6 @@ from agent_bridge.projection.survey import Survey, survey_project, survey_user
 from agent_bridge.projects import Delivery, Mode, Project, Worktrees
 
 _PURPOSE = "set-up"
-_GUARD = "# Private facts lie here; run `agent-bridge init` to share the others."
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def init(project: Project, settings: Settings, *, keep_private: bool = False) ->
         projects.add_project(project)
         for state in (project.state, paths.user_state()):
             in_use.forget(state)
-        _lift_guard(project)
+        guard.lift(engine.store)
         # Excluded before anything is in it: a fact that nobody has judged must not be addable for a moment.
         survey = survey_project(project, settings)
         if hook_settings.withdraw_stale(project, engine.ledger, Ledger(paths.user_state()), survey.hooked):
@@ -152,7 +152,9 @@ def init(project: Project, settings: Settings, *, keep_private: bool = False) ->
         left += legacy.replace_all(project, legacy.look(project, survey, engine.store.scan()))
     report = engine.reconcile()
     set_user_keys(settings, project, survey)
-    global_engine(settings).reconcile()
+    user = global_engine(settings)
+    user.reconcile()
+    guard.lift(user.store)  # behind its own lines by now, which let in what is shared
     return SetUp(project, report, adopted, counts, left)
 
 
@@ -187,6 +189,7 @@ def eject(project: Project, settings: Settings, *, purge: bool = False) -> Eject
         hook_context.remove(engine.state)
         hook_settings.withdraw_users(user.ledger, project)
         if last and not done.refused:
+            guard.guard_private(user.store)  # homes are kept in repositories too
             done.undone += undo_all(user.ledger, user.store)
         # Last: what was killed before this is still a project, which can be ejected again.
         if not done.refused:
@@ -306,23 +309,9 @@ def _import(project: Project, store: Store, survey: Survey) -> dict[str, int]:
 
 def _guard_private(project: Project, engine: Engine) -> None:
     """With the excludes gone, private facts would be addable: a rule in the store itself keeps them out."""
-    snapshot = engine.store.scan()
-    checkout = engine.survey().checkout
-    if checkout is None or not (snapshot.private or snapshot.withheld or project.mode == "local"):
+    if engine.survey().checkout is None:
         return
-    place = project.store / ".gitignore"
-    image = files.read_image(place, within=project.store, plain=True)
-    if _GUARD.encode() not in image.data:
-        gap = b"" if not image.data or image.data.endswith(b"\n") else b"\n"
-        files.replace(image, image.data + gap + _guard_lines(), keep_dir=engine.ledger.kept)
-
-
-def _lift_guard(project: Project) -> None:
-    place = project.store / ".gitignore"
-    image = files.read_image(place, plain=True)
-    if image.existed and _guard_lines() in image.data:
-        files.replace(image, image.data.replace(_guard_lines(), b""), keep_dir=project.state / "kept")
-
-
-def _guard_lines() -> bytes:
-    return f"{_GUARD}\n*.md\n*.md?*\nindex.json\n".encode()
+    if project.mode == "local":
+        guard.guard(engine.store)
+    else:
+        guard.guard_private(engine.store)

@@ -130,6 +130,37 @@ def test_without_a_memory_add_refuses_and_says_what_to_do(program: Program) -> N
     assert tree(program.cwd) == before
 
 
+def test_before_init_nothing_of_scope_global_is_addable_in_a_home_that_git_holds(
+    program: Program, sealed_home: Path
+) -> None:
+    subprocess.run(["git", "init", "-q", str(sealed_home)], check=True)
+    assert program("add", "The key lies under the mat.", "--scope", "global", "--private").code == 0
+    listed = subprocess.run(
+        ["git", "-C", str(sealed_home), "ls-files", "-o", "--exclude-standard"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.splitlines()
+    assert [name for name in listed if name.endswith("/agent-bridge/memory/.gitignore")]
+    assert not [name for name in listed if name.endswith(".md")]
+
+
+def test_what_is_private_is_not_addable_in_a_store_that_was_left(program: Program) -> None:
+    assert program("init", "--yes").code == 0
+    assert program("add", "The kettle is on the stove.").code == 0
+    assert program("eject", "--yes").code == 0
+    shared = _addable(program.cwd)
+    assert len(shared) == 1
+    assert program("add", "The key lies under the mat.", "--private").code == 0
+    assert not [name for name in _addable(program.cwd) if "mat" in name]
+
+
+def _addable(root: Path) -> list[str]:
+    """The facts that `git add -A` would take."""
+    words = ["git", "-C", str(root), "ls-files", "-co", "--exclude-standard", ".memory/entries"]
+    return subprocess.run(words, check=True, capture_output=True, text=True).stdout.splitlines()
+
+
 def test_scope_global_is_made_by_the_first_fact(program: Program, sealed_home: Path) -> None:
     assert program("add", "for all", "--scope", "global").code == 0
     assert not (program.cwd / ".memory").exists()

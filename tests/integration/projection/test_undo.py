@@ -11,7 +11,7 @@ from agent_bridge import git as git_room
 from agent_bridge.config import Settings
 from agent_bridge.harnesses.base import KeyEdit
 from agent_bridge.projection import apply, review, setup, undo
-from agent_bridge.projection.engine import Engine
+from agent_bridge.projection.engine import Engine, global_engine
 from agent_bridge.projection.ledger import Ledger
 from agent_bridge.projects import Project
 
@@ -138,3 +138,29 @@ def test_nothing_private_is_addable_afterwards_where_the_stores_gitignore_had_go
     setup.eject(project, settings)
     git(repository, "add", "-A")
     assert git(repository, "ls-files").split() == [".memory/.gitignore", "AGENTS.md", "CLAUDE.md"]
+
+
+def test_nothing_private_of_all_projects_is_addable_afterwards_in_a_home_that_git_holds(
+    project: Project, settings: Settings, sealed_home: Path
+) -> None:
+    git(sealed_home, "init", "-q")
+    user = global_engine(settings)
+    user.store.create()
+    user.store.add("The key lies under the mat.", private=True)
+    kettle = user.store.add("The kettle is on the stove.").fact
+    user.reconcile()
+
+    def addable() -> list[str]:
+        found = git(sealed_home, "ls-files", "-co", "--exclude-standard").splitlines()
+        return [name for name in found if "/agent-bridge/memory/entries/" in name]
+
+    shared = (user.store.root / kettle.path).relative_to(sealed_home).as_posix()
+    assert addable() == [shared]
+    setup.eject(project, settings)
+    assert addable() == []
+    setup.init(project, settings)
+    assert addable() == [shared]
+    ignore = (user.store.root / ".gitignore").read_bytes()
+    setup.eject(project, settings)
+    setup.init(project, settings)
+    assert (user.store.root / ".gitignore").read_bytes() == ignore
