@@ -35,9 +35,8 @@ def recorded(state: Path) -> frozenset[str]:
         found = json.loads((state / _FILE).read_bytes())
         return frozenset(name for name in found if isinstance(name, str))
     except (FileNotFoundError, ValueError, TypeError, RecursionError):
-        return (
-            frozenset()
-        )  # at worst a program that only a terminal knows is forgotten until it is seen again
+        # At worst a program that only a terminal knows is forgotten until it is seen again.
+        return frozenset()
 
 
 def record(state: Path, names: frozenset[str]) -> None:

@@ -13,12 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
 from agent_bridge import files
-from agent_bridge.errors import (
-    AgentBridgeError,
-    ConflictError,
-    RefusedError,
-    UsageError,
-)
+from agent_bridge.errors import AgentBridgeError, ConflictError, RefusedError, UsageError
 from agent_bridge.memory import fact_cache, naming, scan, snapshot
 from agent_bridge.memory.documents import DOCUMENTS, Document
 from agent_bridge.memory.fact import (

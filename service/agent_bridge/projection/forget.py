@@ -20,10 +20,9 @@ from agent_bridge.memory import fact_cache
 from agent_bridge.memory.fact import MAX_BYTES, EmptyFact, Fact, FactProblem, parse_fact
 from agent_bridge.memory.similarity import normalise
 from agent_bridge.memory.store import Store
-from agent_bridge.projection import hook_context, judged, keepsakes, review
+from agent_bridge.projection import hook_context, judged, keepsakes, removed, review
 from agent_bridge.projection.engine import Engine, Report, global_engine
 from agent_bridge.projection.judged import Verdict
-from agent_bridge.projection.ledger import digest
 from agent_bridge.projects import STORE_NAME, Project
 
 _DERIVED = ("MEMORY.md", "index.json")
@@ -89,11 +88,11 @@ def forget(place: Place, fact: Fact, settings: Settings, *, now: datetime) -> Fo
     seen = place.store.scan()
     was_private = any(one.path == fact.path for one in (*seen.private, *seen.withheld))
     in_git = tuple(_tracked([own, *copies]))
-    kept = None if fact.secrets else _keep(place.store, fact, own)
+    kept = None if fact.secrets else removed.keep_file(place.store.state, fact, own)
     _never_again(place, fact, now, settings.lock_timeout_s)
     for path in copies:
         if not fact.secrets:
-            _keep(place.store, fact, path)
+            removed.keep_file(place.store.state, fact, path)
         path.unlink(missing_ok=True)
     if place.project is not None:
         (keepsakes.place_of(place.project) / fact.path).unlink(missing_ok=True)
@@ -194,19 +193,6 @@ def _tracked(paths: Iterable[Path]) -> Iterator[Path]:
             yield path
 
 
-def _keep(store: Store, fact: Fact, path: Path) -> Path:
-    """Keep the bytes of a fact's file in the state directory, readable by its owner only."""
-    data = path.read_bytes()
-    kept = removed_directory(store.state) / f"{digest(data)[:8]}-{fact.path.replace('/', '-')}"
-    files.write_own(kept, data)
-    return kept
-
-
-def removed_directory(state: Path) -> Path:
-    """Where the files of removed facts are kept."""
-    return state / "removed"
-
-
 def _never_again(place: Place, fact: Fact, now: datetime, timeout: float) -> None:
     item = fact_item(fact)
     texts = (fact.body, item.text, "\n\n".join(part for part in (item.title, item.text) if part))
@@ -225,4 +211,4 @@ def _drop_caches(place: Place) -> None:
         path.unlink(missing_ok=True)
 
 
-__all__ = ["Forgotten", "Place", "forget", "removed_directory", "stands_in"]
+__all__ = ["Forgotten", "Place", "forget", "stands_in"]

@@ -15,8 +15,7 @@ from agent_bridge.memory.privacy import Judgements, PrivacyRecord
 from agent_bridge.memory.similarity import text_hash
 from agent_bridge.memory.store import Store
 from agent_bridge.memory.times import iso
-from agent_bridge.projection import judged, keepsakes, review
-from agent_bridge.projection.forget import removed_directory
+from agent_bridge.projection import judged, keepsakes, removed, review
 from agent_bridge.projection.ledger import Ledger, digest
 from agent_bridge.projects import Project
 
@@ -82,7 +81,7 @@ def removed_copies(state: Path, key: str) -> list[Copy]:
     """Copies of removed facts whose path or id is, or begins with, `key`."""
     wanted = key.removesuffix(".md").replace("/", "-")
     found = []
-    for path in sorted(removed_directory(state).glob("*.md")):
+    for path in sorted(removed.directory(state).glob("*.md")):
         name = path.stem.partition("-")[2]
         if wanted and any(one.startswith(wanted) for one in (name, name.removeprefix("entries-"))):
             found.append(_copy(path, "the fact was removed"))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from agent_bridge.harnesses import hook_command
 from agent_bridge.harnesses.base import Harness, HookRoom, KeyEdit, Site
@@ -41,13 +40,15 @@ def hooked(project: Project, harnesses: Iterable[Harness], site: Site) -> tuple[
 
 def own_edits(project: Project, all_hooked: Iterable[Hooked]) -> tuple[KeyEdit, ...]:
     """Their edits of files in the project."""
-    return tuple(edit for one in all_hooked for edit in one.edits if _is_below(edit.path, project.root))
+    return tuple(edit for edit in _edits(all_hooked) if edit.path.is_relative_to(project.root))
 
 
 def user_edits(project: Project, all_hooked: Iterable[Hooked]) -> tuple[KeyEdit, ...]:
     """Their edits of files that serve the user's other projects too."""
-    return tuple(edit for one in all_hooked for edit in one.edits if not _is_below(edit.path, project.root))
+    return tuple(
+        edit for one in all_hooked for edit in one.edits if not edit.path.is_relative_to(project.root)
+    )
 
 
-def _is_below(path: Path, root: Path) -> bool:
-    return path.is_relative_to(root)
+def _edits(all_hooked: Iterable[Hooked]) -> Iterator[KeyEdit]:
+    return (edit for one in all_hooked for edit in one.edits)

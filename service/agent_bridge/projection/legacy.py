@@ -26,12 +26,13 @@ from agent_bridge.projection.importing.memory_bridge import INDEX, MAX_INDEX, Ro
 from agent_bridge.projection.ledger import Entry, Kind, Ledger
 from agent_bridge.projection.legacy_signs import GENERATED, ledger_of
 from agent_bridge.projection.legacy_text import (
+    EMPTY,
     Known,
     find_section,
     has_own_section,
     is_generated_file,
-    put_back,
 )
+from agent_bridge.projection.lines_back import put_back
 from agent_bridge.projection.survey import Survey
 from agent_bridge.projection.targets import Target, why_misled
 from agent_bridge.projection.undo import Undone
@@ -41,8 +42,6 @@ WITH_SECTIONS = ("AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md
 
 _MOST_WORDINGS = 8
 """Of one fact: its file has one, the index another. A repository may bring an index with any number."""
-
-_EMPTY = managed_block.with_hash("## Project memory\n\nNothing is remembered yet.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +168,7 @@ def _change(image: FileImage, name: str, known: Known, survey: Survey, entry: En
         if not is_generated_file(image.data) or section is None:
             return None
         left = [Waiting(text, "it stood in a file that memory-bridge generated") for text in section.kept]
-        after = None if target is None else managed_block.splice(target.header.encode(), _EMPTY).data
+        after = None if target is None else managed_block.splice(target.header.encode(), EMPTY).data
         rest = b"" if after is None else managed_block.remove(after, b"")
         done = "is removed" if target is None else "becomes ours"
         told = f"memory-bridge generated it; it {done}{_and_review(len(section.edited) + len(left))}"

@@ -8,17 +8,16 @@ from pathlib import Path
 
 from agent_bridge import files, git
 from agent_bridge.errors import AgentBridgeError
-from agent_bridge.harnesses import config_edit
+from agent_bridge.harnesses import config_edit, gemini_carriers, opencode_config, opencode_files
 from agent_bridge.harnesses.base import Notice
 from agent_bridge.projection.excludes import DERIVED_FILES
 from agent_bridge.projection.ledger import Ledger
 from agent_bridge.projects import STORE_NAME, Project
 
-GENERATED = (".opencode/memory-bridge.md", ".gemini/memory-bridge.md")
+GENERATED = (opencode_files.BRIDGE, gemini_carriers.OWN)
 """Whole files that memory-bridge wrote."""
 
 _PLUGINS = (".opencode/plugins", ".opencode/plugin")
-_CONFIGS = ("opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc")
 _NAME = "memory-bridge"
 
 
@@ -85,7 +84,7 @@ def _plugin_files(root: Path) -> list[Notice]:
 
 def _configured(root: Path, gone: set[str]) -> list[Notice]:
     found = []
-    for name in _CONFIGS:
+    for name in opencode_config.PROJECT_FILES:
         path = root / name
         try:
             image = files.read_image(path, within=root)

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from agent_bridge import files
 from agent_bridge.errors import ConflictError, DuplicateError, RefusedError
 from agent_bridge.harnesses.markdown import safe_line
 from agent_bridge.memory.fact import Fact, plain_body
 from agent_bridge.memory.privacy import PrivacyRecord
 from agent_bridge.memory.secrets import find_secrets
 from agent_bridge.memory.store import Added, Store
-from agent_bridge.projection import judged, review
+from agent_bridge.projection import judged, removed, review
 from agent_bridge.projection.judged import Verdict
 from agent_bridge.projection.reverse import written_at
 from agent_bridge.projection.review import Candidate
@@ -85,7 +84,7 @@ def merge(
             path=store.root / fact.path,
             remedy="`agent-bridge review accept` makes a private fact of it.",
         )
-    kept = None if present.secrets else _copy(store, present)
+    kept = None if present.secrets else removed.keep_file(store.state, present, store.root / present.path)
     changed = store.edit(present.path, text, now=now)
     judged.record(state, [candidate.text], Verdict.MERGED, now=now, fact_id=changed.id)
     review.drop_candidate(state, candidate.id)
@@ -100,9 +99,7 @@ def reject(state: Path, candidates: Iterable[Candidate], *, now: datetime) -> li
     for one in listed:
         place = review.candidate_file(state, one.id)
         if not find_secrets(one.text) and place.is_file():
-            copy = state / "removed" / f"candidate-{one.id}.md"
-            files.write_own(copy, place.read_bytes())
-            kept.append(copy)
+            kept.append(removed.keep_candidate(state, one.id, place))
         review.drop_candidate(state, one.id)
     return kept
 
@@ -137,9 +134,3 @@ def _once_private(store: Store) -> frozenset[str]:
 def _is_private(store: Store, fact: Fact) -> bool:
     snapshot = store.scan()
     return any(one.path == fact.path for one in (*snapshot.private, *snapshot.withheld))
-
-
-def _copy(store: Store, fact: Fact) -> Path:
-    copy = store.state / "removed" / f"{fact.digest[:8]}-{fact.path.replace('/', '-')}"
-    files.write_own(copy, (store.root / fact.path).read_bytes())
-    return copy

@@ -16,8 +16,8 @@ from agent_bridge.projection.legacy_text import (
     find_section,
     has_own_section,
     is_generated_file,
-    put_back,
 )
+from agent_bridge.projection.lines_back import put_back
 
 ONE, TWO = "20260301-0001-ports-are-listed", "20260301-0002-deploys"
 CONVENTIONS = "# conventions\n\n- Tabs, not blanks.\n\n## Names\n\nBranches carry the ticket."
