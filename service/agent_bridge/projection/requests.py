@@ -52,6 +52,8 @@ def withdraw(project: Project, unwanted: tuple[Harness, ...], settings: Settings
 
 
 def _change(project: Project, harnesses: tuple[Harness, ...], settings: Settings, *, asked: bool) -> Project:
+    if not harnesses:
+        return project  # a plain `sync` asks for nothing, and two looks at everything take a second
     ledger = Ledger(project.state)
     with files.locked(project.lock, timeout=settings.lock_timeout_s, purpose="sync"):
         listed = _as_listed(project)  # others may have been asked for since it was read

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from agent_bridge import files
 from agent_bridge.config import Settings
-from agent_bridge.errors import NotFoundError, UsageError
+from agent_bridge.errors import LockTimeoutError, NotFoundError, UsageError
 from agent_bridge.harnesses import in_use
 from agent_bridge.projection import requests, setup
 from agent_bridge.projection.engine import Engine
@@ -75,6 +76,15 @@ def test_asking_twice_is_asking_once(project: Project, settings: Settings) -> No
     assert requests.request(asked, requests.named("opencode"), settings) == asked
     assert asked.requested == ("opencode",)
     assert setup.describe(project.root).requested == ("opencode",)
+
+
+def test_asking_for_nothing_looks_at_nothing(project: Project, settings: Settings) -> None:
+    with files.locked(project.lock, timeout=1, purpose="a test"):
+        impatient = settings.model_copy(update={"lock_timeout_s": 0.01})
+        assert requests.request(project, (), impatient) is project
+        assert requests.withdraw(project, (), impatient) is project
+        with pytest.raises(LockTimeoutError):
+            requests.request(project, requests.named("opencode"), impatient)
 
 
 def test_a_name_that_nobody_has_is_refused_with_those_there_are() -> None:
