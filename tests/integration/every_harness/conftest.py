@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -93,6 +94,19 @@ def everything(project: Project, settings: Settings) -> None:
     """One `sync` of both scopes, looked at afresh as a new process does."""
     Engine(project, settings).reconcile()
     global_engine(settings).reconcile()
+
+
+def run(cwd: Path, *words: str) -> str:
+    """Run agent-bridge as a user does, and return what it printed; it has to succeed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "agent_bridge.cli.entry", *words],
+        cwd=cwd,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stdout.decode() + done.stderr.decode()
+    return done.stdout.decode("utf-8")
 
 
 def tree(root: Path, *, but: str = r"\.git/(index|logs/.*|ORIG_HEAD)$|.*\.lock$|.*/lock$") -> Tree:

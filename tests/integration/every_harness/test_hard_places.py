@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 import unicodedata
 from pathlib import Path
 
@@ -18,7 +16,19 @@ from agent_bridge.projection import requests, setup
 from agent_bridge.projection.engine import Engine
 from agent_bridge.projects import Worktrees, load_projects
 
-from .conftest import MOMENT, USUAL, MakeRepository, Tree, differing, everything, git, set_up, tree, write
+from .conftest import (
+    MOMENT,
+    USUAL,
+    MakeRepository,
+    Tree,
+    differing,
+    everything,
+    git,
+    run,
+    set_up,
+    tree,
+    write,
+)
 
 SHARED, PRIVATE = "Staging is reset every Monday.", "My desk is by the window."
 LONG = "a directory whose name is as long as one may be " * 5
@@ -27,14 +37,11 @@ NAMES = (
     "with spaces in it",
     "Käfer und Größe",
     unicodedata.normalize("NFD", "Käfer und Größe"),
-    "a.b..c",
-    ".hidden.d",
-    "-x",
-    'it\'s "quoted" `here`',
+    ".hidden a.b..c",
+    '-it\'s "quoted" `here`',
     "50% $HOME [a-z] {x} #1; !y ~",
     "船 🚢 سفينة",
-    "back\\slash and tab\t",
-    "two\nlines",
+    "back\\slash, tab\tand two\nlines",
     f"{LONG[:240]}/{LONG[:200]}",
 )
 
@@ -150,18 +157,6 @@ def _added(root: Path) -> list[str]:
     """What `git add -A` would take, by its real name."""
     told = git(root, "-c", "core.quotePath=false", "status", "--porcelain", "-uall", "-z")
     return [line[3:] for line in told.split("\0") if line]
-
-
-def run(cwd: Path, *words: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "agent_bridge.cli.entry", *words],
-        cwd=cwd,
-        capture_output=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stdout.decode() + done.stderr.decode()
-    return done.stdout.decode("utf-8")
 
 
 # Worktrees that go

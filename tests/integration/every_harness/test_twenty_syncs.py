@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from .conftest import (
     everything,
     git,
     global_store,
+    run,
     set_up,
     tree,
     write,
@@ -71,8 +73,8 @@ def test_git_sees_what_the_plan_announced_and_nothing_else(
     assert status(root) == {".memory/.gitignore": "??"}
 
     write(root, FACTS)
-    plan = preview.preview_project(setup.describe(root), settings)
-    blocks = {step.path.relative_to(root).as_posix() for step in plan.steps if step.what == "block"}
+    plan = json.loads(run(root, "plan", "--json"))["data"]["steps"]
+    blocks = {str(Path(step["path"]).relative_to(root)) for step in plan if step["what"] == "block"}
     tracked = set(git(root, "ls-files").split())
     for _ in range(3):
         everything(setup.describe(root), settings)
