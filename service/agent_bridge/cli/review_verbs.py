@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +16,7 @@ from agent_bridge.cli.completion import complete_candidate, complete_fact
 from agent_bridge.cli.consent import YesOption, can_ask, consent
 from agent_bridge.cli.editor import edited
 from agent_bridge.cli.facts_shown import presentable
-from agent_bridge.cli.result import Json, Message, Result, counted, info, warning
+from agent_bridge.cli.result import Json, Message, Result, counted, info
 from agent_bridge.cli.where import (
     Place,
     ProjectOption,
@@ -29,7 +28,8 @@ from agent_bridge.cli.where import (
     start_directory,
     writable,
 )
-from agent_bridge.cli.write_verbs import written_json
+from agent_bridge.cli.write_verbs import about_secrets, written_json
+from agent_bridge.config import load_settings
 from agent_bridge.errors import NotFoundError, UsageError
 from agent_bridge.memory.fact import Fact
 from agent_bridge.memory.secrets import find_secrets, masked
@@ -37,7 +37,6 @@ from agent_bridge.projection import review, reviewing
 from agent_bridge.projection.review import Candidate
 
 _PANEL = "Set-up"
-_LOCK_TIMEOUT_S = 30.0
 _DECIDE = "Decide on each: `agent-bridge review show|accept|merge|reject ID`."
 
 CandidateArgument = Annotated[
@@ -113,7 +112,7 @@ def accept_candidate(
     place, found = _find(candidate, None, project)
     into = writable(scope or place.scope, project)
     state = place.store.state
-    with files.locked(state / "lock", timeout=_LOCK_TIMEOUT_S, purpose="review"):
+    with _locked(state):
         must = reviewing.shall_be_private(found, place.store)
         done = reviewing.accept(
             state,
@@ -136,7 +135,7 @@ def accept_candidate(
         "review accept",
         data={"fact": written_json(into, fact), "duplicate": None},
         view=(f"Added {fact.id}",),
-        messages=(*messages, *_about_secrets(fact), *carry_unless_served(into)),
+        messages=(*messages, *about_secrets(fact), *carry_unless_served(into)),
     )
 
 
@@ -181,14 +180,14 @@ def merge_candidate(
             lambda: reviewing.merged_text(where.store.find(fact.path), found, replace=False),
         )
     state = place.store.state
-    with files.locked(state / "lock", timeout=_LOCK_TIMEOUT_S, purpose="review"):
+    with _locked(state):
         changed, kept = reviewing.merge(state, found, where.store, fact, text, now=datetime.now(UTC))
     messages = () if kept is None else (info(f"Its former file is kept as {kept}"),)
     return Result(
         "review merge",
         data={"fact": written_json(where, changed), "kept": None if kept is None else str(kept)},
         view=(f"Changed {changed.id}",),
-        messages=(*messages, *_about_secrets(changed), *carry_unless_served(where)),
+        messages=(*messages, *about_secrets(changed), *carry_unless_served(where)),
     )
 
 
@@ -217,7 +216,7 @@ def reject_candidates(
     kept: list[Path] = []
     for place in dict.fromkeys(place for place, _ in chosen):
         state = place.store.state
-        with files.locked(state / "lock", timeout=_LOCK_TIMEOUT_S, purpose="review"):
+        with _locked(state):
             mine = [one for where, one in chosen if where is place]
             kept += reviewing.reject(state, mine, now=datetime.now(UTC))
     return Result(
@@ -227,6 +226,11 @@ def reject_candidates(
         messages=tuple(info(f"It is kept as {path}") for path in kept)
         or (() if chosen else (info("Nothing waits for review."),)),
     )
+
+
+def _locked(state: Path) -> files.Locking:
+    """Hold the lock of the owner whose candidates lie below `state`."""
+    return files.locked(state / "lock", timeout=load_settings().lock_timeout_s, purpose="review")
 
 
 def _places(scope: ScopeName | None, directory: Path | None) -> tuple[Place, ...]:
@@ -299,12 +303,3 @@ def _json(place: Place, one: Candidate) -> dict[str, Json]:
         "private": one.private or bool(find_secrets(one.text)),
         "file": str(review.candidate_file(place.store.state, one.id)),
     }
-
-
-def _about_secrets(fact: Fact) -> Iterable[Message]:
-    if not fact.secrets:
-        return ()
-    kinds = ", ".join(fact.secrets)
-    return (
-        warning(f"It seems to hold a secret ({kinds}): it stays out of Git and of every agent's memory."),
-    )

@@ -81,7 +81,7 @@ def add(
             ],
         },
         view=(f"Added {fact.id}",),
-        messages=(*similar, *_about_secrets(fact), *carry_unless_served(place)),
+        messages=(*similar, *about_secrets(fact), *carry_unless_served(place)),
     )
 
 
@@ -112,7 +112,7 @@ def edit(
         "edit",
         data={"fact": written_json(place, changed), "changed": True},
         view=(f"Changed {changed.id}",),
-        messages=(*_about_secrets(changed), *carry_unless_served(place)),
+        messages=(*about_secrets(changed), *carry_unless_served(place)),
     )
 
 
@@ -147,7 +147,8 @@ def written_json(place: Place, fact: Fact) -> dict[str, Json]:
     }
 
 
-def _about_secrets(fact: Fact) -> tuple[Message, ...]:
+def about_secrets(fact: Fact) -> tuple[Message, ...]:
+    """What follows where a text that was written seems to hold a credential."""
     if not fact.secrets:
         return ()
     kinds = ", ".join(fact.secrets)
