@@ -173,8 +173,12 @@ def rows() -> tuple[RowHarness, ...]:
 
 def _own_files(site: Site) -> set[Path]:
     """The carriers that the rows in use have chosen."""
-    used = [row for row in ROWS if row.name in site.used]
-    return {carrier.path for row in used for carrier in row_choice.choose(row, site).carriers}
+
+    def chosen() -> set[Path]:
+        used = [row for row in ROWS if row.name in site.used]
+        return {carrier.path for row in used for carrier in row_choice.choose(row, site).carriers}
+
+    return site.once("carriers of the rows", chosen)
 
 
 def _directories(root: Path, start: Path) -> list[Path]:
