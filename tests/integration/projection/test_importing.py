@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_bridge import paths
 from agent_bridge.config import Settings
 from agent_bridge.errors import RefusedError
+from agent_bridge.harnesses import managed_block
 from agent_bridge.memory.similarity import text_hash
 from agent_bridge.memory.store import Store
 from agent_bridge.projection import review, setup
@@ -162,6 +164,38 @@ def test_our_own_store_is_no_source(store: Store, sealed_home: Path) -> None:
         with pytest.raises(RefusedError):
             _import(store, path, Kind.MEMORY_BRIDGE if path != store.root.parent else None)
     assert len(store.scan().facts) == 1
+
+
+def test_nothing_of_our_own_comes_in_with_the_directories_around_it(store: Store, sealed_home: Path) -> None:
+    user = Store(paths.global_store(), scope="global", state=paths.user_state())
+    user.create()
+    user.add("The key lies under the mat.", private=True)
+    kept = paths.project_state("0" * 16) / "removed"
+    kept.mkdir(parents=True)
+    (kept / "gone.md").write_text("The lamp is out.\n")
+    _notes(sealed_home / ".local" / "notes", a="Bread is baked at five.")
+    report = _import(store, sealed_home / ".local", Kind.MARKDOWN)
+    assert [fact.body for fact in store.scan().facts] == ["Bread is baked at five."]
+    assert {line.why for line in report.lines if line.outcome is Outcome.NO_FACT} >= {
+        "it is agent-bridge's own"
+    }
+
+
+def test_a_block_of_ours_is_no_text_of_the_file_that_it_stands_in(store: Store, sealed_home: Path) -> None:
+    body = managed_block.with_hash("## Memory for all projects\n\n### Mat [a]\n\nThe key is under the mat.")
+    block = managed_block.splice(b"Bread is baked at five.\n", body).data
+    place = sealed_home / "notes"
+    place.mkdir()
+    (place / "CLAUDE.md").write_bytes(block)
+    (place / "only.md").write_bytes(managed_block.splice(b"", body).data)
+    (place / "torn.md").write_bytes(block.replace(managed_block.END.encode(), b""))
+    report = _import(store, place, Kind.MARKDOWN)
+    assert [fact.body for fact in store.scan().facts] == ["Bread is baked at five."]
+    assert [(line.origin, line.outcome) for line in report.lines] == [
+        ("CLAUDE.md", Outcome.ADDED),
+        ("only.md", Outcome.NO_FACT),
+        ("torn.md", Outcome.REFUSED),
+    ]
 
 
 def test_what_is_private_in_another_project_comes_in_private(

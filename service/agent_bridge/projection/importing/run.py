@@ -61,9 +61,14 @@ class Report:
 
 def check_source(source: Source, store: Store) -> None:
     """Raise RefusedError for the store itself, what is below it, and what we keep of our own."""
-    ours = [store.root, paths.state_dir(), paths.data_dir(), paths.cache_dir()]
-    if any(source.path.is_relative_to(place.resolve()) for place in ours):
+    if any(source.path.is_relative_to(place) for place in _ours(store)):
         raise RefusedError("This is agent-bridge's own; there is nothing to import", path=source.path)
+
+
+def _ours(store: Store) -> list[Path]:
+    """Where we keep what is ours, private and forgotten texts among it."""
+    places = [store.root, paths.state_dir(), paths.data_dir(), paths.cache_dir()]
+    return [place.resolve() for place in places]
 
 
 def import_source(
@@ -72,7 +77,7 @@ def import_source(
     """Import everything from `source` into `store`. Raises RefusedError for a source that is ours."""
     check_source(source, store)
     moment = now or datetime.now(UTC)
-    tree = source.tree()
+    tree = source.tree().without(_ours(store), "it is agent-bridge's own")
     lines = [_line_of(left) for left in tree.left]
     known = {} if wishes.again else record.load(store.state)
     if not wishes.dry:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent_bridge import files
-from agent_bridge.errors import AgentBridgeError, RefusedError
+from agent_bridge.errors import AgentBridgeError, MarkerError, RefusedError
+from agent_bridge.harnesses import managed_block
 from agent_bridge.memory.fact import MAX_BYTES, FactProblem, decode
 from agent_bridge.projection.importing.items import Left
 
@@ -43,8 +44,25 @@ class Tree:
         return decode(self.data(name)).removeprefix("\ufeff")
 
     def data(self, name: str) -> bytes:
-        """A file's bytes, at most 1 MiB. Raises FactProblem."""
-        return _bytes(self.root / name, self.root, MAX_BYTES)
+        """A file's bytes, at most 1 MiB, without a block of ours. Raises FactProblem.
+
+        The facts in it are remembered already, and in the user's own files there are private ones.
+        """
+        data = _bytes(self.root / name, self.root, MAX_BYTES)
+        try:
+            return managed_block.remove(data)
+        except MarkerError:
+            reason = "it holds markers of agent-bridge that don't pair"
+            raise FactProblem(reason, "Repair or remove them.") from None
+
+    def without(self, places: Iterable[Path], why: str) -> Tree:
+        """The same without what lies below these places, each of which is told as left."""
+        inside = [place for place in places if place.is_relative_to(self.root) and place != self.root]
+        called = {place: place.relative_to(self.root).as_posix() for place in inside}
+        told = [Left(shown(name), why) for place, name in called.items() if place.is_dir()]
+        tops = tuple(f"{name}/" for name in called.values())
+        names = tuple(name for name in self.names if not name.startswith(tops))
+        return replace(self, names=names, left=(*self.left, *told)) if names != self.names else self
 
     def modified(self, name: str) -> float:
         """When the file was written, in seconds since 1970; 0 where it is gone."""
