@@ -14,7 +14,7 @@ COUNT = ":countTokens"
 
 
 class FakeGemini(FakeModel):
-    """`POST /v1beta/models/MODEL:VERB`: streamGenerateContent (the conversation) and two that answer at once."""
+    """`POST /v1beta/models/MODEL:VERB`: streamGenerateContent (the conversation), two that answer at once."""
 
     def get(self, path: str) -> object | None:
         return None
