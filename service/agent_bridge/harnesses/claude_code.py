@@ -38,6 +38,7 @@ from agent_bridge.harnesses.base import (
     Scope,
     Site,
 )
+from agent_bridge.projects import STORE_NAME
 
 
 class ClaudeCode(Harness):
@@ -244,6 +245,10 @@ class ClaudeCode(Harness):
         folder = site.file(path.parent)
         if not folder.inside or (folder.kind is not FileKind.ABSENT and not folder.is_directory):
             return f"{folder.path} leads to {folder.real}, outside of the repository or to no directory"
+        if file.real.is_relative_to(site.checkout):
+            below = file.real.relative_to(site.checkout).parts
+            if ".git" in map(str.lower, below) or below[0] == STORE_NAME:
+                return f"it leads to {file.real}, which is Git's own or the memory itself"
         return claude_settings.parse(site.settings(path) or b"")[1]
 
     def _wins_over_us(self, site: Site, said: claude_settings.Said) -> bool:

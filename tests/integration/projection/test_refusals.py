@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from agent_bridge.config import Settings
 from agent_bridge.errors import RefusedError
+from agent_bridge.projection import setup
 from agent_bridge.projection.engine import Engine
 
 
@@ -56,3 +58,14 @@ def test_a_derived_file_that_is_a_link_to_a_fact_is_not_written(engine: Engine, 
         with contextlib.suppress(RefusedError):
             work()
     assert (store / "way.md").read_text() == "The harbour is north.\n"
+
+
+@pytest.mark.parametrize("place", [".git", ".memory"])
+def test_no_setting_goes_into_gits_own_directory_or_the_memory(
+    place: str, repository: Path, settings: Settings
+) -> None:
+    (repository / ".memory").mkdir()
+    (repository / ".claude").symlink_to(place)
+    report = setup.init(setup.describe(repository), settings).report
+    assert not (repository / place / "settings.local.json").exists()
+    assert "which is Git's own or the memory itself" in " ".join(notice.text for notice in report.notices)
