@@ -197,7 +197,7 @@ def test_an_object_that_was_made_around_it_goes_though_a_program_laid_the_file_o
     assert json.loads(path.read_text()) == {**json.loads(theirs or "{}"), "new": [1]}
 
 
-class _Killed(Exception):
+class _KilledError(Exception):
     """Stands for kill -9: nothing that would come after happens."""
 
 
@@ -210,7 +210,7 @@ class _Ledger(Ledger):
         super().put(entry)
         self.writes -= 1
         if not self.writes:
-            raise _Killed
+            raise _KilledError
 
 
 @FORMATS
@@ -222,7 +222,7 @@ def test_a_kill_while_some_of_ours_are_taken_back_leaves_none_behind(
     path = place(tmp_path, form, USERS[form])
     apply.edit_keys(ledger, path, [element(path, form, ONE), element(path, form, TWO)])
     ledger.writes = writes
-    with pytest.raises(_Killed):
+    with pytest.raises(_KilledError):
         undo.undo_keys(ledger, path, [element(path, form, TWO)])
     again = Ledger(tmp_path / "state")
     assert housekeeping.check_keys(again) == [] or writes == 2
