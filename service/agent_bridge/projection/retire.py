@@ -24,13 +24,21 @@ def former_carriers(ledger: Ledger, survey: Survey) -> list[Target]:
     former = []
     for entry in ledger.entries():
         path = Path(entry.path)
-        if entry.kind not in (Kind.BLOCK, Kind.OWN) or not path.is_file():
+        if entry.kind not in (Kind.BLOCK, Kind.OWN) or not _is_there(path):
             continue
         real = Path(os.path.realpath(path))
         site = _site_of(real, survey.sites)
         if real not in wanted and site is not None:
             former.append(_target(path, real, site, survey, header=entry.header))
     return former
+
+
+def _is_there(path: Path) -> bool:
+    """Whether it is a file; one that can't be looked at for lack of rights, say, waits as if it were gone."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def _site_of(real: Path, sites: Iterable[Site]) -> Site | None:

@@ -8,6 +8,7 @@ from agent_bridge.config import Settings
 from agent_bridge.harnesses import in_use, managed_block
 from agent_bridge.projection import review
 from agent_bridge.projection.engine import Engine
+from agent_bridge.projection.ledger import Entry, Kind
 from agent_bridge.projects import Project
 
 RULES = ".claude/rules/agent-bridge.md"
@@ -66,3 +67,12 @@ def test_a_harness_found_once_is_in_use_until_the_next_init(
     assert in_use.recorded(project.state) == known | {"gemini"}
     in_use.forget(project.state)
     assert in_use.recorded(project.state) == frozenset()
+
+
+def test_a_file_that_cant_be_looked_at_ends_no_pass(engine: Engine, repository: Path) -> None:
+    hidden = repository / ("a" * 300)  # the system has an error for it, as for a directory without rights
+    engine.ledger.put(Entry(str(hidden), Kind.BLOCK))
+    engine.store.add("Staging is reset every Monday.")
+    engine.reconcile()
+    assert b"Monday" in (repository / "AGENTS.md").read_bytes()
+    assert engine.ledger.get(hidden) is not None
