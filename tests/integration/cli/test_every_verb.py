@@ -54,7 +54,7 @@ CASES = (
     Case(("review", "show", TEXT)),
     Case(("review", "show", "nothing"), 1, "not_found"),
     Case(("review", "accept", TEXT)),
-    Case(("review", "merge", TEXT, FACT)),
+    Case(("review", "merge", TEXT, FACT, "--append")),
     Case(("review", "merge", TEXT, FACT, "--replace", "--append"), 2, "usage"),
     Case(("review", "reject", TEXT)),
     Case(("review", "reject", "--all", "--yes")),
