@@ -28,7 +28,10 @@ from agent_bridge.harnesses.in_use import active, in_use
 from agent_bridge.projects import Project
 
 FILE_LIMIT = 16 * 1024 * 1024
-"""Bytes: a larger instruction or settings file is told as unreadable."""
+"""Bytes: a larger instruction file is told as unreadable."""
+
+SETTINGS_LIMIT = 1024 * 1024
+"""Bytes: the same for a settings file. They are parsed to the byte, a second a mebibyte."""
 
 LISTING_LIMIT = 10_000
 """Names taken from one directory; Codex keeps one summary a session, so real ones have some hundreds."""
@@ -105,7 +108,7 @@ def recorded_environment(project: Project) -> dict[str, str]:
     return own | project.environment
 
 
-def look(path: Path, root: Path) -> InstructionFile:
+def look(path: Path, root: Path, *, limit: int = FILE_LIMIT) -> InstructionFile:
     """What stands at `path`; `root` is the directory that counts as inside (a real path)."""
     real = Path(os.path.realpath(path)) if _can_exist(path) else path
     inside = real.is_relative_to(root)
@@ -128,7 +131,7 @@ def look(path: Path, root: Path) -> InstructionFile:
         return replace(found, kind=FileKind.LINKED_DIRECTORY if link else FileKind.DIRECTORY)
     if not stat.S_ISREG(info.st_mode):
         return replace(found, kind=FileKind.OTHER, problem="it is neither a file nor a directory")
-    return _read(found, FileKind.SYMLINK if link else FileKind.FILE)
+    return _read(found, FileKind.SYMLINK if link else FileKind.FILE, limit)
 
 
 def _known(harnesses: Iterable[Harness] | None) -> tuple[Harness, ...]:
@@ -143,7 +146,7 @@ def _observe(ground: Ground, checkout: git.Checkout | None, harnesses: tuple[Har
     config: dict[str, bytes] = {}
     problems: dict[str, InstructionFile] = {}
     for path in _each(harness.config_wanted(ground, listings) for harness in harnesses):
-        file = look(path, ground.checkout)
+        file = look(path, ground.checkout, limit=SETTINGS_LIMIT)
         problems[str(path)] = file
         if file.readable:
             config[str(path)] = file.data
@@ -190,9 +193,9 @@ def _listing(place: Path) -> tuple[str, ...]:
         return ()
 
 
-def _read(found: InstructionFile, kind: FileKind) -> InstructionFile:
+def _read(found: InstructionFile, kind: FileKind, limit: int) -> InstructionFile:
     try:
-        image = files.read_image(found.path, limit=FILE_LIMIT)
+        image = files.read_image(found.path, limit=limit)
     except RefusedError as error:
         return replace(found, kind=FileKind.OTHER, problem=error.detail or error.title)
     if not image.existed:

@@ -129,3 +129,13 @@ def test_a_home_in_git_is_seen(sealed_home: Path, repository: str) -> None:
 def test_a_home_out_of_git_is_seen(sealed_home: Path) -> None:
     (sealed_home / ".codex").mkdir()
     assert not any(file.tracked for file in observe_user({"HOME": str(sealed_home)}).files.values())
+
+
+def test_settings_that_are_too_large_to_parse_at_once_are_told(make: Make) -> None:
+    name = ".claude/settings.local.json"
+    small, large = '{"a": "b"}', '{"a": "' + "b" * 1024 * 1024 + '"}'
+    site = make({name: small})
+    assert site.settings(name) == small.encode()
+    site = make({name: large})
+    assert site.settings(name) is None
+    assert site.file(name).problem
