@@ -226,7 +226,7 @@ def test_codex_reads_what_is_said(
     _markers_are_as_told(told, instructions, LAYOUTS[layout])
 
 
-OTHERS = ("nothing", "agents", "claude", "both", "import", "symlink", "nested-agents", "user")
+OTHERS = ("claude", "both", "import", "nested-agents", "user")
 """Layouts for the programs whose own tests go further."""
 
 
@@ -282,7 +282,7 @@ def _markers_are_as_told(told: Mapping[str, Any], prompt: str, layout: Layout) -
 
 
 COMBINATIONS = (
-    *("nothing", "agents", "claude", "both", "import", "symlink", "in-folder", "local", "parents"),
+    *("nothing", "both", "import", "parents"),
     *("nested-claude", "override", "untrusted", "empty-claude", "users-empty-override"),
 )
 """Layouts in which the project is set up and has a fact."""

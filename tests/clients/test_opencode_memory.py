@@ -17,17 +17,9 @@ from clients.rig.prompt import OpenCodePrompt
 
 PROJECTS: dict[str, tuple[dict[str, str], set[str], set[str]]] = {
     # files, which of their texts a session in the root shows, and one in sub/deep: all that it showed before
-    "nothing": ({}, set(), set()),
-    "AGENTS.md": ({"AGENTS.md": "One."}, {"One."}, {"One."}),
     "CLAUDE.md": ({"CLAUDE.md": "One."}, {"One."}, {"One."}),
-    "AGENTS.md and CLAUDE.md": ({"AGENTS.md": "One.", "CLAUDE.md": "Two."}, {"One."}, {"One."}),
-    "CLAUDE.md imports AGENTS.md": ({"AGENTS.md": "One.", "CLAUDE.md": "@AGENTS.md"}, {"One."}, {"One."}),
     "CLAUDE.md imports what isn't there": ({"CLAUDE.md": "One.\n\n@AGENTS.md"}, {"One."}, {"One."}),
-    "CLAUDE.md is AGENTS.md": ({"AGENTS.md": "One.", "CLAUDE.md": "-> AGENTS.md"}, {"One."}, {"One."}),
-    "AGENTS.md is CLAUDE.md": ({"CLAUDE.md": "One.", "AGENTS.md": "-> CLAUDE.md"}, {"One."}, {"One."}),
     "CONTEXT.md": ({"CONTEXT.md": "One."}, {"One."}, {"One."}),
-    "the folder's CLAUDE.md": ({".claude/CLAUDE.md": "One."}, set(), set()),
-    "CLAUDE.local.md": ({"CLAUDE.local.md": "One."}, set(), set()),
     "AGENTS.override.md": ({"AGENTS.override.md": "One.", "CLAUDE.md": "Two."}, {"Two."}, {"Two."}),
     # CLAUDE.md is more than such a session showed before; what a user's AGENTS.md hides is none of our doing.
     "AGENTS.md below": ({"CLAUDE.md": "One.", "sub/AGENTS.md": "Two."}, {"One."}, {"One.", "Two."}),

@@ -26,6 +26,9 @@ EVERYWHERE = "Commit messages end with the number of a ticket, in brackets."
 TEXTS = ("Alpha.", "Bravo.", "Charlie.", "Delta.")
 """What the user wrote, one word a file, so that each file can be told in a prompt."""
 
+HIDING = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", "AGENTS.override.md")
+"""Each of these would hide AGENTS.md from a client: the product makes none."""
+
 Counts = tuple[int, int]
 """How often a fact is shown in sessions started in (the root, the directory `sub`)."""
 
@@ -149,6 +152,7 @@ def test_each_client_has_each_fact_once_and_every_text_of_the_users(
     assert _counts(prompts, EVERYWHERE) == dict.fromkeys(ask, ONCE)
     assert _lost(_before(row), prompts) == {}
     assert {code for code in told if code.startswith(("claude", "codex", "gemini"))} == row.told
+    assert [name for name in HIDING if (git_repo / name).exists() and name not in row.files] == []
 
 
 @pytest.mark.parametrize("part", range(4))
