@@ -281,10 +281,7 @@ def _markers_are_as_told(told: Mapping[str, Any], prompt: str, layout: Layout) -
     assert [marker for marker in markers if marker in prompt and marker not in said] == []
 
 
-COMBINATIONS = (
-    *("nothing", "both", "import", "parents"),
-    *("nested-claude", "override", "untrusted", "empty-claude", "users-empty-override"),
-)
+COMBINATIONS = (*("both", "import", "nested-claude", "override", "untrusted"),)
 """Layouts in which the project is set up and has a fact."""
 
 EVERYWHERE = "Numbers are written with a thin space in every project."
