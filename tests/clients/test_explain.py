@@ -128,7 +128,16 @@ FOR_CLAUDE = frozenset(
 ) | {"linked-rule", "local", "in-folder", "empty-claude"}
 """Layouts that speak of things which the other client doesn't know."""
 
-STARTS = ("", "sub")
+IN_ROOT = frozenset(
+    ("nothing", "agents", "claude", "both", "claude-only-by-setting", "import-of-the-user", "dangling")
+) | {"in-folder", "local", "empty-claude", "user", "users-override", "users-empty-override", "memory-off"}
+"""Layouts in which a session started below the root reads by no other rule than one in the root."""
+
+
+def _cases(others: frozenset[str]) -> list[tuple[str, str]]:
+    """Each layout with the directories, below the root, in which a session is started."""
+    mine = [name for name in LAYOUTS if name not in others]
+    return [(name, start) for name in mine for start in ("", "sub") if not (start and name in IN_ROOT)]
 
 
 def _marker(name: str) -> str:
@@ -187,8 +196,7 @@ def sealed_product(sealed_home: Path) -> Product:
     return Product(sealed_home)
 
 
-@pytest.mark.parametrize("start", STARTS, ids=["root", "sub"])
-@pytest.mark.parametrize("layout", [name for name in LAYOUTS if name not in FOR_CODEX])
+@pytest.mark.parametrize(("layout", "start"), _cases(FOR_CODEX))
 def test_claude_code_reads_what_is_said(
     claude: Claude, sealed_product: Product, repository: Path, layout: str, start: str
 ) -> None:
@@ -207,8 +215,7 @@ def test_claude_code_reads_what_is_said(
     _markers_are_as_told(told, prompt.text, LAYOUTS[layout])
 
 
-@pytest.mark.parametrize("start", STARTS, ids=["root", "sub"])
-@pytest.mark.parametrize("layout", [name for name in LAYOUTS if name not in FOR_CLAUDE])
+@pytest.mark.parametrize(("layout", "start"), _cases(FOR_CLAUDE))
 def test_codex_reads_what_is_said(
     codex: Codex, sealed_product: Product, repository: Path, layout: str, start: str
 ) -> None:
