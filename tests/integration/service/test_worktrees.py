@@ -65,7 +65,8 @@ def test_what_is_saved_in_its_own_memory_is_adopted_once(shared: Served, main: P
     shared.user.run("sync", cwd=main)
     shared.settle(main)
     assert shared.user.run("list", cwd=main)["data"]["facts"] == []
-    assert tree(side / ".memory") == before
+    # Forgetting takes the copies here too: nobody would know why they don't come back.
+    assert [path for path in (side / ".memory").rglob("*.md") if path.is_file()] == []
 
 
 def test_what_is_committed_in_it_comes_by_merge_and_not_twice(shared: Served, main: Path, side: Path) -> None:
