@@ -88,6 +88,11 @@ def _messages(done: Forgotten) -> list[Message]:
         told.append(
             info(f"Git's history keeps what was committed of {listed}; the removal is yours to commit.")
         )
+    told += [
+        info(f"{path} stays: it is what that worktree's branch holds.")
+        for path in done.in_git
+        if path.exists()
+    ]
     if done.report is None and not done.troubles:
         told.append(info("Nothing is set up here, so no agent's file had it: `agent-bridge init`."))
     told += [warning(f"The agents' files aren't in line: {trouble}") for trouble in done.troubles]

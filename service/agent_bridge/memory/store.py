@@ -226,11 +226,13 @@ class Store:
             _check_text(plain_body(text), text.encode())
             return self._rewrite(fact, changed)
 
-    def remove(self, key: str) -> Fact:
-        """Delete a fact's file; returns what it was. A private text stays remembered as private."""
+    def remove(self, key: str, *, keep: Callable[[bytes], object] = lambda _: None) -> Fact:
+        """Delete a fact's file; `keep` gets the very bytes. ConflictError if it is saved just then."""
         with self.locked("remove a fact"):
             fact = self.find(key)
-            files.delete(files.read_image(self.root / fact.path, within=self.root), keep_dir=self._keep_dir)
+            image = files.read_image(self.root / fact.path, within=self.root)
+            keep(image.data)
+            files.delete(image, keep_dir=self._keep_dir)
             self.refresh(self.root / fact.path)
             return fact
 

@@ -6,7 +6,7 @@ again; a person may still add it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -72,7 +72,7 @@ def stands_in(place: Place, fact: Fact, settings: Settings) -> list[Path]:
     for path in dict.fromkeys(_projections(place, engine)):
         if _has(path, fact):
             found.append(path)
-    return [*found, *_copies(place, engine, fact)]
+    return [*found, *_parted(_same_texts(place, engine, fact))[0]]
 
 
 def forget(place: Place, fact: Fact, settings: Settings, *, now: datetime) -> Forgotten:
@@ -83,20 +83,23 @@ def forget(place: Place, fact: Fact, settings: Settings, *, now: datetime) -> Fo
         # Blocks and MEMORY.md are in a known state then: no line of the fact counts as somebody else's.
         _try(engine, troubles)
     before = stands_in(place, fact, settings)
-    copies = _copies(place, engine, fact)
+    copies, held = _parted(_same_texts(place, engine, fact))
     own = place.store.root / fact.path
     seen = place.store.scan()
     was_private = any(one.path == fact.path for one in (*seen.private, *seen.withheld))
-    in_git = tuple(_tracked([own, *copies]))
-    kept = None if fact.secrets else removed.keep_file(place.store.state, fact, own)
-    _never_again(place, fact, now, settings.lock_timeout_s)
-    for path in copies:
+    in_git = (*_tracked([own]), *held)
+    kept: list[Path] = []
+
+    def keep(data: bytes) -> None:
         if not fact.secrets:
-            removed.keep_file(place.store.state, fact, path)
-        path.unlink(missing_ok=True)
+            kept.append(removed.keep_file(place.store.state, fact, data))
+
+    _never_again(place, fact, now, settings.lock_timeout_s)
+    place.store.remove(fact.path, keep=keep)
+    for path in copies:
+        troubles += _remove_copy(path, fact, keep)
     if place.project is not None:
         (keepsakes.place_of(place.project) / fact.path).unlink(missing_ok=True)
-    place.store.remove(fact.path)
     report = None if engine is None else _try(engine, troubles)
     _drop_caches(place)
     named = {path for path in before if _names(_text(path), fact)}
@@ -106,7 +109,7 @@ def forget(place: Place, fact: Fact, settings: Settings, *, now: datetime) -> Fo
         gone_from=tuple(path for path in before if path not in named | said),
         still_in=tuple(path for path in before if path in named),
         said_by_others=tuple(path for path in before if path in said),
-        kept=kept,
+        kept=kept[0] if kept else None,
         in_git=in_git,
         was_private=was_private,
         report=report,
@@ -165,8 +168,8 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _copies(place: Place, engine: Engine | None, fact: Fact) -> list[Path]:
-    """The same fact in the worktrees' own stores: the same text, or the same file with the same id."""
+def _same_texts(place: Place, engine: Engine | None, fact: Fact) -> list[Path]:
+    """The files of the worktrees' own stores that have the fact's text."""
     if engine is None or place.project is None:
         return []
     found = []
@@ -177,13 +180,31 @@ def _copies(place: Place, engine: Engine | None, fact: Fact) -> list[Path]:
     return found
 
 
+def _parted(same: list[Path]) -> tuple[list[Path], list[Path]]:
+    """Copies that may go, and files that Git tracks in their worktree: those are their branch's, and stay."""
+    held = list(_tracked(same))
+    return [path for path in same if path not in held], held
+
+
+def _remove_copy(path: Path, fact: Fact, keep: Callable[[bytes], None]) -> list[str]:
+    """Remove a copy that still has the fact's text; what stood in the way, and then it stays."""
+    try:
+        image = files.read_image(path, plain=True, limit=MAX_BYTES)
+        if image.existed and parse_fact(path.name, image.data).text_hash == fact.text_hash:
+            keep(image.data)
+            files.delete(image)
+    except (AgentBridgeError, FactProblem, EmptyFact) as error:
+        return [f"{path} is left as it is: {error}"]
+    return []
+
+
 def _is_same(top: Path, name: Path, fact: Fact) -> bool:
     try:
         image = files.read_image(top / name, within=top, plain=True, limit=MAX_BYTES)
         other = parse_fact(name.as_posix(), image.data)
     except (AgentBridgeError, FactProblem, EmptyFact):
         return False
-    return other.text_hash == fact.text_hash or (other.path == fact.path and other.id == fact.id)
+    return other.text_hash == fact.text_hash
 
 
 def _tracked(paths: Iterable[Path]) -> Iterator[Path]:

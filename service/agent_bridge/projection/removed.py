@@ -17,9 +17,8 @@ def directory(state: Path) -> Path:
     return state / "removed"
 
 
-def keep_file(state: Path, fact: Fact, file: Path) -> Path:
+def keep_file(state: Path, fact: Fact, data: bytes) -> Path:
     """Keep the bytes of a fact's file, under a name that tells the fact's path; the copy."""
-    data = file.read_bytes()
     copy = directory(state) / f"{digest(data)[:8]}-{fact.path.replace('/', '-')}"
     files.write_own(copy, data)
     return copy

@@ -84,7 +84,11 @@ def merge(
             path=store.root / fact.path,
             remedy="`agent-bridge review accept` makes a private fact of it.",
         )
-    kept = None if present.secrets else removed.keep_file(store.state, present, store.root / present.path)
+    kept = (
+        None
+        if present.secrets
+        else removed.keep_file(store.state, present, (store.root / present.path).read_bytes())
+    )
     changed = store.edit(present.path, text, now=now)
     judged.record(state, [candidate.text], Verdict.MERGED, now=now, fact_id=changed.id)
     review.drop_candidate(state, candidate.id)

@@ -125,9 +125,9 @@ def test_halves_of_characters_in_memories_of_other_programs(
 ) -> None:
     root = repository(LAYOUTS["usual"])
     project, _ = set_up(root, settings)
-    notes = sealed_home / ".gemini/tmp/work/memory"
+    notes = sealed_home / ".gemini/tmp/desk/memory"
     notes.mkdir(parents=True)
-    registry = {"projects": {str(root): "work", f"{root}{HALF}": "half", str(root / "sub"): f"a{HALF}"}}
+    registry = {"projects": {str(root): "desk", f"{root}{HALF}": "half", str(root / "sub"): f"a{HALF}"}}
     (sealed_home / ".gemini/projects.json").write_text(json.dumps(registry))
     (notes / "MEMORY.md").write_bytes(
         b"- Gemini's first note \xed\xa0\xbd is cut.\n- Latin caf\xe9 stands in the second one.\n"

@@ -59,9 +59,9 @@ def _forget(user: User, cwd: Path, fact: str, *, code: int = 0) -> Mapping[str, 
     return {**data, "told": str(envelope["messages"])}
 
 
-def _nothing_comes_back(user: User, root: Path) -> None:
+def _nothing_comes_back(user: User, root: Path, *, held: tuple[str, ...] = ()) -> None:
     user.run("sync", cwd=root)
-    assert _holding(user) == []
+    assert _holding(user) == list(held)
     assert user.run("review", cwd=root)["data"]["count"] == 0
 
 
@@ -117,9 +117,12 @@ def test_a_committed_fact_goes_and_the_command_says_what_git_keeps(maybe_served:
 
     assert done["in_git"] == [str(path), str(side / ".memory/shared.md")]
     assert "history" in done["told"]
-    assert _holding(maybe_served) == []
+    # What another branch has checked out is that branch's: it is told, and left as it is.
+    held = str((side / ".memory/shared.md").relative_to(maybe_served.home))
+    assert _holding(maybe_served) == [held]
+    assert maybe_served.git(side, "status", "--porcelain", "--", ".memory") == ""
     maybe_served.git(root, "commit", "-qam", "Forget")
-    _nothing_comes_back(maybe_served, root)
+    _nothing_comes_back(maybe_served, root, held=(held,))
 
 
 def test_a_fact_that_claude_wrote_with_a_line_of_its_own(maybe_served: User, root: Path) -> None:

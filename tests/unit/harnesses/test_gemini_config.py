@@ -11,7 +11,7 @@ from agent_bridge.harnesses import gemini_config
 from agent_bridge.harnesses.base import Site
 from agent_bridge.projects import Project
 
-ROOT, HOME = Path("/home/u/work/p"), Path("/home/u")
+ROOT, HOME = Path("/home/u/code/p"), Path("/home/u")
 
 
 def _site(**files: object) -> Site:

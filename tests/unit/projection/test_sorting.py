@@ -27,8 +27,8 @@ def _fact(text: str, fact_id: str = "20260101-0001-harbour-aaaa", tags: str = ""
     return parse_fact(f"entries/{fact_id}.md", f"---\n{head}---\n\n{text}\n".encode())
 
 
-def _item(text: str, file: str = "/work/CLAUDE.md") -> NativeItem:
-    return NativeItem(text, "", Path("/work"), Path(file), harness="claude-code")
+def _item(text: str, file: str = "/home/u/p/CLAUDE.md") -> NativeItem:
+    return NativeItem(text, "", Path("/home/u/p"), Path(file), harness="claude-code")
 
 
 def _sorted(texts: list[str], memory: Memory | None = None, threshold: float = 0.5) -> list[Finding]:
@@ -84,7 +84,7 @@ def test_texts_are_compared_with_each_other_in_reading_order() -> None:
     assert (first.outcome, second.outcome, third.outcome) == (Outcome.NEW, Outcome.CONFLICT, Outcome.SKIPPED)
     assert second.follows == 0
     assert f"an earlier text, '{NORTH}'" in second.why
-    assert third.why == "it stands in /work/CLAUDE.md too"
+    assert third.why == "it stands in /home/u/p/CLAUDE.md too"
 
 
 def test_a_chain_of_likeness_is_one_fact() -> None:
