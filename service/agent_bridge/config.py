@@ -69,6 +69,57 @@ class Settings(BaseSettings):
     polling: bool = False
     """Look at directories regularly instead of using file events (network file systems)."""
 
+    registry_port: int = Field(default=4999, ge=1, le=65_535)
+    """Port of the registry on 127.0.0.1; the next free one is taken where it is in use."""
+
+    database_url: str = ""
+    """Where messages are kept: empty for SQLite in the state directory, else `postgresql+psycopg://…`."""
+
+    message_bytes: int = Field(default=8 << 20, ge=1024, le=64 << 20)
+    """Bytes that the body of one request or frame to the registry may have."""
+
+    inbox_limit: int = Field(default=1000, ge=1, le=1_000_000)
+    """Open messages that one recipient may have; a further one is refused, none is dropped."""
+
+    send_rate_per_s: float = Field(default=200.0, gt=0, le=1_000_000, allow_inf_nan=False)
+    """Messages a second that one sender may send for long."""
+
+    send_burst: int = Field(default=2000, ge=1, le=1_000_000)
+    """Messages that one sender may send at once before that rate holds."""
+
+    socket_backlog: int = Field(default=2000, ge=10, le=1_000_000)
+    """Frames that may wait for a WebSocket client that reads slowly; with more it is cut off."""
+
+    socket_ping_s: float = Field(default=15.0, ge=0.05, le=3600, allow_inf_nan=False)
+    """Seconds between two pings of a WebSocket client; one that didn't answer by the next is cut off."""
+
+    agent_unhealthy_s: float = Field(default=90.0, ge=0.1, le=86_400, allow_inf_nan=False)
+    """Seconds without a heartbeat after which a session counts as unhealthy."""
+
+    agent_remove_s: float = Field(default=120.0, ge=0.1, le=604_800, allow_inf_nan=False)
+    """Seconds without a heartbeat after which a session is taken out of the list."""
+
+    presence_sweep_s: float = Field(default=15.0, ge=0.05, le=86_400, allow_inf_nan=False)
+    """Seconds between two looks at who is still there."""
+
+    expiry_sweep_s: float = Field(default=60.0, ge=0.05, le=86_400, allow_inf_nan=False)
+    """Seconds between two sweeps that mark unanswered messages past their time as failed."""
+
+    terminal_sweep_s: float = Field(default=300.0, ge=0.05, le=604_800, allow_inf_nan=False)
+    """Seconds between two sweeps that archive conversations which have come to an end."""
+
+    terminal_retention_min: float = Field(default=60.0, ge=0, le=525_600, allow_inf_nan=False)
+    """Minutes after its last message that a finished conversation stays in the list."""
+
+    retention_sweep_s: float = Field(default=3600.0, ge=0.05, le=2_592_000, allow_inf_nan=False)
+    """Seconds between two sweeps that delete old conversations."""
+
+    retention_days: float = Field(default=30.0, gt=0, le=36_500, allow_inf_nan=False)
+    """Days after its last message that a conversation is kept at all."""
+
+    database_upkeep_s: float = Field(default=3600.0, ge=0.05, le=2_592_000, allow_inf_nan=False)
+    """Seconds between two checkpoints and optimizations of the database."""
+
     warnings: tuple[str, ...] = Field(default=(), exclude=True)
     """What was odd in the settings file, as plain sentences. Not a setting."""
 

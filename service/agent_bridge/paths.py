@@ -128,6 +128,21 @@ def status_socket(env: Mapping[str, str] | None = None) -> Path:
     return _socket("status.sock", env)
 
 
+def registry_token(env: Mapping[str, str] | None = None) -> Path:
+    """The file (0600) with the token that the registry asks of its clients."""
+    return state_dir(env) / "registry.token"
+
+
+def registry_address(env: Mapping[str, str] | None = None) -> Path:
+    """The file that says where the registry of the running service answers: JSON `{"url", "pid"}`."""
+    return state_dir(env) / "registry.json"
+
+
+def channel_database(env: Mapping[str, str] | None = None) -> Path:
+    """The SQLite file with messages and acks, where no `database_url` is set."""
+    return state_dir(env) / "channel.sqlite"
+
+
 def ensure_private_dir(path: Path) -> Path:
     """Make `path` a directory that only this user may enter (0700), and return it.
 

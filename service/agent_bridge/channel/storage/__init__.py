@@ -1,0 +1,1 @@
+"""Messages and acks on disk: one schema for SQLite and PostgreSQL, one writer with group commit."""

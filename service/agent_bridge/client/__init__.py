@@ -1,0 +1,1 @@
+"""What a program does to be on the channel: find the registry, ask it, stay connected."""

@@ -1,0 +1,1 @@
+"""The hub's face: HTTP, WebSocket and who may use them. The rules lie in `channel`."""
