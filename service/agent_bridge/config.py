@@ -11,6 +11,7 @@ import difflib
 import os
 import tomllib
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,9 +27,7 @@ ENVIRONMENT_PREFIX = "AGENT_BRIDGE_"
 class Settings(BaseSettings):
     """The settings in force. Immutable; `load_settings` makes them."""
 
-    model_config = SettingsConfigDict(
-        env_prefix=ENVIRONMENT_PREFIX, frozen=True, extra="ignore", use_attribute_docstrings=True
-    )
+    model_config = SettingsConfigDict(env_prefix=ENVIRONMENT_PREFIX, frozen=True, extra="ignore")
 
     block_budget: int = Field(default=16384, ge=1024, le=1 << 20)
     """Bytes that the managed block of an instruction file may have."""
@@ -138,6 +137,27 @@ class Settings(BaseSettings):
 
 KEYS: tuple[str, ...] = tuple(name for name in Settings.model_fields if name != "warnings")
 """The names of all settings."""
+
+
+def meanings() -> dict[str, str]:
+    """What each setting means, by its name: the text below it in `Settings`.
+
+    Read from the source on demand; having the class do it would cost every command a tenth of its time.
+    """
+    import ast
+    import inspect
+
+    body = ast.parse(inspect.getsource(Settings)).body[0]
+    lines = body.body if isinstance(body, ast.ClassDef) else []
+    return {
+        setting.target.id: inspect.cleandoc(text.value.value)
+        for setting, text in pairwise(lines)
+        if isinstance(setting, ast.AnnAssign)
+        and isinstance(setting.target, ast.Name)
+        and isinstance(text, ast.Expr)
+        and isinstance(text.value, ast.Constant)
+        and isinstance(text.value.value, str)
+    }
 
 
 def load_settings(*, env: Mapping[str, str] | None = None, **flags: object) -> Settings:

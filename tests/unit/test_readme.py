@@ -14,7 +14,7 @@ import readme
 from agent_bridge import errors
 from agent_bridge.cli.app import _application
 from agent_bridge.cli.result import Result
-from agent_bridge.config import KEYS, Settings
+from agent_bridge.config import KEYS, Settings, meanings
 from agent_bridge.daemon.jobs import Jobs
 from agent_bridge.daemon.status import State, StatusBoard, empty_document
 from agent_bridge.daemon.supervisor import Unit, _describe
@@ -89,11 +89,13 @@ def test_exit_codes() -> None:
 def test_every_setting_stands_there_with_its_default() -> None:
     told = {readme.codes(row[0])[0]: row[1:] for row in readme.rows("settings")}
 
+    meant = meanings()
+
     assert list(told) == list(KEYS)
     for key, (default, meaning) in told.items():
         field = Settings.model_fields[key]
         assert json.loads(readme.codes(default)[0]) == field.default, key
-        assert meaning == (field.description or "").replace("\n", " ").rstrip("."), key
+        assert meaning == meant[key].replace("\n", " ").rstrip("."), key
 
 
 def test_the_envelope() -> None:

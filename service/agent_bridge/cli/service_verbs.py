@@ -13,7 +13,7 @@ from agent_bridge.cli.app import JsonOption, Verb, Verbs
 from agent_bridge.cli.log_shown import FollowOption, LinesOption, shown_log
 from agent_bridge.cli.result import Result, info
 from agent_bridge.cli.status import status
-from agent_bridge.config import Settings, load_settings
+from agent_bridge.config import Settings, load_settings, meanings
 from agent_bridge.daemon import control
 from agent_bridge.daemon.install import Manager, entry_point, find_manager, installed_manager
 from agent_bridge.errors import EXIT_DONE, EXIT_FAILED, AgentBridgeError, UsageError
@@ -132,10 +132,11 @@ def _run(**flags: object) -> Result:
 def _with_setting_flags(function: Verb) -> Verb:
     """`function` with an option for each setting, so that every interval and limit has one."""
     parameters = []
+    told = meanings()
     for name, field in Settings.model_fields.items():
         if name == "warnings":
             continue
-        option = typer.Option(f"--{name.replace('_', '-')}", help=field.description)
+        option = typer.Option(f"--{name.replace('_', '-')}", help=told[name])
         annotation = cast(Any, Annotated)[_option_type(field.annotation), option]
         parameters.append(
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
