@@ -139,8 +139,11 @@ def registry_address(env: Mapping[str, str] | None = None) -> Path:
 
 
 def channel_database(env: Mapping[str, str] | None = None) -> Path:
-    """The SQLite file with messages and acks, where no `database_url` is set."""
-    return state_dir(env) / "channel.sqlite"
+    """The SQLite file with messages and acks, where no `database_url` is set.
+
+    In a directory of its own: the state directory is watched, and each commit would wake the watcher.
+    """
+    return state_dir(env) / "channel" / "channel.sqlite"
 
 
 def ensure_private_dir(path: Path) -> Path:
