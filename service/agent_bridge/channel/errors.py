@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from agent_bridge.errors import AgentBridgeError
+from agent_bridge.errors import EXIT_LEFT_UNDONE, EXIT_USAGE, AgentBridgeError
 
 
 class ChannelError(AgentBridgeError):
@@ -17,11 +17,14 @@ class ChannelError(AgentBridgeError):
 class InvalidError(ChannelError):
     """A field is missing, or has a value that can't be used; `detail` names it."""
 
+    exit_code = EXIT_USAGE
+
 
 class WrongIdentityError(ChannelError):
     """The target is known and lives in another identity."""
 
     status = 403
+    exit_code = EXIT_LEFT_UNDONE
     code = "wrong_identity"
 
 
@@ -36,6 +39,7 @@ class AmbiguousError(ChannelError):
     """Several sessions fit; the detail lists them."""
 
     status = 409
+    exit_code = EXIT_LEFT_UNDONE
     code = "ambiguous"
 
 
