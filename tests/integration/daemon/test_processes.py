@@ -17,7 +17,9 @@ SLEEP = [sys.executable, "-c", "import sys, time; print('up', flush=True); time.
 STUBBORN = [
     sys.executable,
     "-c",
-    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('up', flush=True); time.sleep(60)",
+    "import signal, time\n"
+    "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    "print('up', flush=True); time.sleep(60)",
 ]
 
 
@@ -53,7 +55,11 @@ def test_a_process_without_a_terminal(sleeper: subprocess.Popen[bytes]) -> None:
 
 def test_a_process_with_a_terminal() -> None:
     ours, theirs = os.openpty()
-    code = "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)\nprint(flush=True); sys.stdin.read()"
+    code = (
+        "import fcntl, sys, termios\n"
+        "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
+        "print('up', flush=True); sys.stdin.read()"
+    )
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdin=theirs, stdout=subprocess.PIPE, start_new_session=True
     )
