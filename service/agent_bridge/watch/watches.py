@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agent_bridge.files.filesystems import read_mounts, remote_type
 from agent_bridge.watch.events import Interest, Sink
-from agent_bridge.watch.filesystems import read_mounts, remote_type
 from agent_bridge.watch.listing import (
     Identity,
     Listing,

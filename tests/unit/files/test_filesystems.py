@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_bridge.watch.filesystems import read_mounts, remote_type
+from agent_bridge.files.filesystems import read_mounts, remote_type
 
 MOUNTS = r"""/dev/vda1 / ext4 rw 0 0
 server:/export /mnt/nfs nfs4 rw 0 0
