@@ -74,7 +74,8 @@ class Event:
     """What the sockets are told after a commit. `data` is the wire form, without the envelope.
 
     `target` is the agent it is meant for first (None: nobody in particular); `concerns` are all agents it
-    touches, empty meaning everybody of the identity. `seq` None: not stored, so not replayed.
+    touches, empty meaning everybody of the identity. `seq` None: not stored, so not replayed. `identity` `*`:
+    for all identities (news of AgentServers, which everybody sees).
     """
 
     type: str
