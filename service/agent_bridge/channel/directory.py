@@ -173,11 +173,14 @@ class Directory:
         row = self._own(identity, agent_id)
         return [] if row is None else [self._drop(row, "agent.deregistered")]
 
-    def identified(self, identity: str, agent_id: str, now: Moment) -> None:
-        """A socket speaks for that agent now: a sign of life, which no event tells."""
+    def identified(self, identity: str, agent_id: str, now: Moment) -> list[Event]:
+        """A socket speaks for that agent now: a sign of life, told where the row was marked unhealthy."""
         row = self._own(identity, agent_id)
-        if row is not None:
-            self._touch(row, now)
+        if row is None:
+            return []
+        told = [] if row.healthy else self.heartbeat(identity, agent_id, now)
+        self._touch(row, now)
+        return told
 
     def closed(self, identity: str, agent_id: str) -> list[Event]:
         """The socket that spoke for that agent is gone, and none took over: so is a client's row; an

@@ -119,7 +119,9 @@ def test_registering_again_renews_the_row_without_a_deregistered(directory: Dire
 def test_identifying_is_a_sign_of_life(directory: Directory) -> None:
     directory.register(client(), START)
     directory.sweep(later(90_000))
-    directory.identified("red", "c1", later(100_000))
+    assert names(directory.identified("red", "c1", later(100_000))) == [("agent.heartbeat", "c1")]
+    assert directory.identified("red", "c1", later(100_000)) == []
+    assert directory.identified("blue", "c1", later(100_000)) == []
     assert held(directory, healthy=True) == ["c1"]
     assert directory.sweep(later(189_999)) == []
 
@@ -313,7 +315,7 @@ class Directories(RuleBasedStateMachine):
 
     @rule(identity=identities, agent=agents)
     def identify(self, identity: str, agent: str) -> None:
-        self.directory.identified(identity, agent, self.now)
+        self.told(identity, self.directory.identified(identity, agent, self.now))
         if (identity, agent) in self.beats:
             self.beats[identity, agent] = self.now.steady
 
