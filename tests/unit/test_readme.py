@@ -123,6 +123,8 @@ def test_the_status_keys_are_those_of_the_document() -> None:
     assert set(project["facts"]) <= set(readme.codes(rows["projects[].facts"]))
     assert set(empty_document(State.OK)["watch"]) <= {"backend", *readme.codes(rows["watch"])}
     assert set(jobs.describe()[0]) <= set(readme.codes(rows["jobs"]))
+    told = {key.removeprefix("registry.").removesuffix("[]") for key in rows if key.startswith("registry.")}
+    assert told == set(document["registry"])
     assert set(document["loop"]) <= set(readme.codes(rows["loop"]))
     assert {state.value for state in State} == set(readme.codes(rows["state"]))
 

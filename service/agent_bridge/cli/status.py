@@ -88,6 +88,22 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
     if any((whole.get("facts") or {}).values()) or whole.get("problems") or whole.get("notices"):
         yield "memory of all projects"
         yield from map(_indented, _project_lines(whole))
+    yield from map(_indented, _registry_lines(document.get("registry") or {}))
+
+
+def _registry_lines(registry: Mapping[str, Any]) -> Iterator[str]:
+    """Where the registry answers and what it holds; its reasons stand above with the service's."""
+    if registry.get("url") is None:
+        return
+    counts = [counted(registry.get("agents") or 0, "session")] if registry.get("state") != "idle" else []
+    store = registry.get("store") or {}
+    if "messages" in store:
+        counts.append(counted(store["messages"], "message"))
+    yield f"registry {registry['url']}: " + ", ".join([str(registry.get("state")), *counts])
+    for notice in registry.get("notices") or ():
+        yield f"  {notice}"
+    for name in store.get("set_aside") or ():
+        yield f"  set aside: {name}"
 
 
 def _project_lines(project: Mapping[str, Any]) -> Iterator[str]:

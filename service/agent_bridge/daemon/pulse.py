@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from agent_bridge.daemon.notify import Notifier
 from agent_bridge.daemon.orders import StopFlag, StopOrdered
@@ -18,6 +19,8 @@ class Pulse:
 
     def __init__(self, board: StatusBoard, notifier: Notifier, stop: StopFlag | None = None) -> None:
         self.starting = True
+        self.when_ready: Callable[[], None] = lambda: None
+        """Called once the manager has been told that the service is ready."""
         self._board = board
         self._notifier = notifier
         self._stop = stop or StopFlag()
@@ -42,6 +45,11 @@ class Pulse:
         """The first pass is done."""
         self.starting = False
         self._notifier.ready(sentence)
+        self.when_ready()
+
+    def stopping(self) -> None:
+        """The service is about to end."""
+        self._notifier.stopping()
 
     def step(self) -> None:
         """A pass goes on: one file, one project is done. Raises StopOrdered when the service is to end.

@@ -1,8 +1,9 @@
 """`agent-bridge service run`: the long-running process from its first instruction to its last.
 
-Order: signals → lock → socket (state `starting`) → watches → one pass over everything → READY=1 → events.
-Signals come first, before anything slow is imported: a manager that stops a service while it starts would
-otherwise count a failure. Exit: 0 when told to stop.
+Order: signals → lock → socket (state `starting`) → the registry's port → watches → one pass over everything
+→ READY=1 → events. The registry itself is loaded after that, when somebody calls. Signals come first, before
+anything slow is imported: a manager that stops a service while it starts would otherwise count a failure.
+Exit: 0 when told to stop.
 """
 
 from __future__ import annotations
@@ -74,6 +75,7 @@ def _react(
     from agent_bridge.daemon.engines import ProjectionEngines
     from agent_bridge.daemon.jobs import Jobs
     from agent_bridge.daemon.reactor import DueJob, Reactor
+    from agent_bridge.daemon.registry_host import RegistryHost
     from agent_bridge.daemon.supervisor import Supervisor
     from agent_bridge.watch.observer import open_watcher
     from agent_bridge.watch.watches import WatchSet
@@ -85,13 +87,22 @@ def _react(
             log.get_logger("settings").warning(warning)
         return settings
 
+    def reload() -> Settings:
+        settings = read_and_apply()
+        registry.apply(settings)
+        return settings
+
     settings = read_and_apply()
+    registry = RegistryHost(settings)
+    registry.start()
+    board.registry = registry.describe
+    pulse.when_ready = registry.service_is_ready
     watches = WatchSet(inbox.put, open_watcher, polling=settings.polling)
     jobs = Jobs(lambda name: inbox.put(DueJob(name)))
     reactor = Reactor(
         inbox=inbox,
         settings=settings,
-        reload_settings=read_and_apply,
+        reload_settings=reload,
         supervisor=Supervisor(engines or ProjectionEngines(pulse.step), settings),
         watches=watches,
         jobs=jobs,
@@ -101,6 +112,8 @@ def _react(
     try:
         reactor.run()
     finally:
+        pulse.stopping()
+        registry.stop()
         jobs.stop()
         watches.close()
 

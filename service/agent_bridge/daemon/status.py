@@ -26,6 +26,18 @@ A stable interface: keys are added, never renamed or removed within a schema. Ti
     jobs             [{name, interval_s, last_run, next_run, runs, failures}]
     queue            changes not acted on yet, as of the reading; 0 means that nothing is under way
     last_full_check  when everything was last compared, or null
+    registry         the channel's hub:
+        state            idle (listens; loaded when somebody calls) | loading | ok | degraded | failed
+        url              where it answers, or null; registry.json in the state directory says it too
+        token_file       the file whose text is sent as `Authorization: Bearer`
+        reasons          sentences that say why it isn't ok; they stand in the service's `reasons` too
+        notices          sentences about what is otherwise than set: another port, a setting that waits
+        failures         how often it failed and was begun anew
+        agents, sockets  counts of sessions and of WebSocket connections
+        traffic          further counts of the hub since it was loaded
+        store            {state, path, journal_mode, set_aside, wal_bytes, and counts}, or null until asked
+        sweeps           [{name, interval_s, last_run, next_run, runs, failures, last_ms, last_count, counts,
+                         error}]: `counts` is what it dealt with since the registry was loaded
     loop             {beat_age_s}: how long ago the main loop last came round; it does at least every 2 s,
                      unless a pass takes longer
 """
@@ -46,6 +58,22 @@ from agent_bridge.daemon.jobs import utc
 SCHEMA = 1
 HUNG_SECONDS = 15.0
 """A main loop that didn't come round for so long is told as degraded."""
+
+
+NO_REGISTRY: Mapping[str, Any] = {
+    "state": "idle",
+    "url": None,
+    "token_file": None,
+    "reasons": (),
+    "notices": (),
+    "failures": 0,
+    "agents": 0,
+    "sockets": 0,
+    "traffic": {},
+    "store": None,
+    "sweeps": (),
+}
+"""What a service that doesn't listen yet says of its registry."""
 
 
 class State(enum.Enum):
@@ -70,6 +98,8 @@ class StatusBoard:
         self._beat = time.monotonic()
         self.queue_length: Callable[[], int] = lambda: 0
         """Asked at each reading, on the reader's thread."""
+        self.registry: Callable[[], dict[str, Any]] = lambda: dict(NO_REGISTRY)
+        """The same for the registry; its reasons count as the service's."""
         self._document: dict[str, Any] = {}
         self.publish(empty_document(State.STARTING))
 
@@ -84,7 +114,16 @@ class StatusBoard:
     def read(self) -> dict[str, Any]:
         """The document as of now, with the age of the last beat; a loop that hangs shows as degraded."""
         age = time.monotonic() - self._beat
-        document = self._document | {"queue": self.queue_length(), "loop": {"beat_age_s": round(age, 3)}}
+        registry = self.registry()
+        document = self._document | {
+            "queue": self.queue_length(),
+            "registry": registry,
+            "loop": {"beat_age_s": round(age, 3)},
+        }
+        if registry["reasons"]:
+            document["reasons"] = [*document["reasons"], *registry["reasons"]]
+            if document["state"] == State.OK.value:
+                document["state"] = State.DEGRADED.value
         if age > HUNG_SECONDS and document["state"] != State.STARTING.value:
             document["state"] = State.DEGRADED.value
             document["reasons"] = [*document["reasons"], f"The main loop has not come round for {age:.0f} s."]

@@ -1,0 +1,150 @@
+"""The registry as a running server: the hub, the application and uvicorn on one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+import uvloop
+
+from agent_bridge.channel.clock import Timeline
+from agent_bridge.channel.storage.place import Place
+from agent_bridge.registry.app import make_app
+from agent_bridge.registry.hub import Hub
+from agent_bridge.registry.rates import Rates
+from agent_bridge.registry.security import Access
+from agent_bridge.registry.sockets import uvicorn_options
+
+if TYPE_CHECKING:
+    from agent_bridge.channel.storage.store import Store
+    from agent_bridge.config import Settings
+    from agent_bridge.registry.token import TokenFile
+
+DRAIN_SECONDS = 2
+"""What requests under way get at the end before they are broken off."""
+_ANSWER_SECONDS = 5.0
+_OPEN_FILES = 16_384
+_SPARE_FILES = 256
+"""Open files that connections never use up: projections, the database and Git need some."""
+
+
+class RegistryServer:
+    """One run of the registry on a listening socket, which stays open: callers between two runs wait.
+
+    `run` is for a thread of its own; everything else may be called from any thread.
+    """
+
+    def __init__(self, listener: socket.socket, token: TokenFile, settings: Settings) -> None:
+        self.listener = listener
+        self._settings = settings
+        self._rates = Rates(settings.send_rate_per_s, settings.send_burst)
+        port: int = listener.getsockname()[1]
+        self._access = Access(token, port, message_bytes=settings.message_bytes)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._server: _Uvicorn | None = None
+        self.timeline = Timeline()
+        self.hub = Hub(Place.of(settings.database_url), self.timeline, settings, rates=self._rates)
+
+    @property
+    def store(self) -> Store:
+        """The store, once the hub has started."""
+        return self.hub.store
+
+    def run(self, started: Callable[[], None]) -> None:
+        """Serve until `stop`; `started` is called on this thread once requests are answered.
+
+        Raises whatever ended it otherwise. The database is closed in any case.
+        """
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            self._loop = runner.get_loop()
+            runner.run(self._serve(started))
+
+    def stop(self) -> None:
+        """Make `run` return: sockets are told, requests under way are answered, the database is closed."""
+        self._on_loop(lambda: self._server and self._server.told.set())
+
+    def apply(self, settings: Settings) -> None:
+        """Take new limits."""
+
+        def take() -> None:
+            self._rates.change(settings.send_rate_per_s, settings.send_burst)
+            self._access.message_bytes = settings.message_bytes
+            self.hub.apply(settings)
+
+        self._on_loop(take)
+
+    def sweep_presence(self) -> int:
+        """Have the hub look at who is still there; how many were not. Raises TimeoutError."""
+
+        async def sweep() -> int:
+            return self.hub.sweep_presence()
+
+        loop = self._loop
+        return asyncio.run_coroutine_threadsafe(sweep(), loop).result(_ANSWER_SECONDS) if loop else 0
+
+    def describe(self) -> dict[str, Any]:
+        """What the hub says of itself; doesn't touch the disk."""
+        return self.hub.describe()
+
+    def _on_loop(self, action: Callable[[], object]) -> None:
+        loop = self._loop
+        if loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(action)
+
+    async def _serve(self, started: Callable[[], None]) -> None:
+        self._server = _Uvicorn(self._config(), self.hub, started)
+        try:
+            await self.hub.start()
+            await self._server.serve(sockets=[self.listener.dup()])
+        finally:
+            await self.hub.stop()
+
+    def _config(self) -> uvicorn.Config:
+        return uvicorn.Config(
+            make_app(self.hub, self._access, self._settings),
+            http="httptools",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            date_header=False,
+            limit_concurrency=_most_connections(),
+            timeout_graceful_shutdown=DRAIN_SECONDS,
+            **uvicorn_options(self._settings),
+        )
+
+
+class _Uvicorn(uvicorn.Server):
+    """uvicorn that sleeps until it is told to end, rather than look ten times a second."""
+
+    def __init__(self, config: uvicorn.Config, hub: Hub, started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self.told = asyncio.Event()
+        self._hub = hub
+        self._tell_started = started
+
+    async def main_loop(self) -> None:
+        self._tell_started()
+        await self.told.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Nobody new; sockets hear 1001 from the hub, which uvicorn would close with 1012."""
+        for server in self.servers:
+            server.close()
+        await self._hub.stop()
+        await super().shutdown(sockets)
+
+
+def _most_connections() -> int:
+    """As many as there are file descriptors, of which the process takes what it may have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        soft = wanted
+    return max(64, min(soft, _OPEN_FILES) - _SPARE_FILES)
