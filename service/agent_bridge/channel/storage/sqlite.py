@@ -1,0 +1,262 @@
+"""The SQLite file: how it is opened, kept an eye on, and put aside when it is damaged.
+
+Two kinds of connections: one that writes and is kept, a few that only read. A commit is on disk when it
+returns (synchronous=FULL).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.pool import NullPool, QueuePool
+
+from agent_bridge import paths
+from agent_bridge.channel.storage import repair
+from agent_bridge.channel.storage.backend import Fate
+from agent_bridge.channel.storage.place import Place
+from agent_bridge.channel.storage.trouble import UnavailableError, read_only
+from agent_bridge.errors import AgentBridgeError
+from agent_bridge.files.filesystems import read_mounts, remote_type
+from agent_bridge.log import get_logger
+
+T = TypeVar("T")
+Mark = tuple[int, int]
+
+LOG_LIMIT = 16 << 20
+"""Bytes to which the write-ahead log is cut back once it was taken into the file."""
+
+BUSY_S = 1.0
+"""Seconds that SQLite itself waits for another process; `Database` asks again."""
+
+_READERS = 4
+_VACUUM_PAGES = 1000
+
+_log = get_logger("storage")
+
+
+class SqliteFile:
+    """`Backend` for a file. `network_type` tells the type of a remote file system, None for a local one."""
+
+    dialect = "sqlite"
+
+    def __init__(
+        self,
+        place: Place,
+        *,
+        check_s: float = repair.CHECK_S,
+        network_type: Callable[[Path], str | None] | None = None,
+    ) -> None:
+        assert place.path is not None  # noqa: S101 - `Database` chose by it
+        self._place = place
+        self._given = place.path
+        self._path = place.path
+        self._check_s = check_s
+        self._network_type = network_type or (lambda path: remote_type(path, read_mounts()))
+        self._main: Mark | None = None
+        self._log_mark: Mark | None = None
+        self._readers: Engine | None = None
+        self._writers: Engine | None = None
+        self._writer: Connection | None = None
+        self._asked_mode = "wal"
+        self.journal_mode = ""
+        self.notices: tuple[str, ...] = ()
+
+    def open(self, *, suspect: bool) -> None:
+        """See `Backend`. A damaged file is put aside and a new one made."""
+        self._path = self._ready_file()
+        damage = self._damage(suspect=suspect)
+        if damage is not None:
+            kept = repair.put_aside(self._path)
+            _log.error("the message database is damaged and was put aside", path=str(kept), detail=damage)
+            self._path = self._ready_file()
+        self._writers = _engine(self._connect_writer, "BEGIN IMMEDIATE", NullPool)
+        self._readers = _engine(self._connect_reader, "BEGIN", QueuePool)
+        self._writer = self._writers.connect()
+        self.journal_mode = str(_raw(self._writer).execute("PRAGMA journal_mode").fetchone()[0])
+        self._main = _mark(self._path)
+        self._log_mark = None
+
+    def close(self) -> None:
+        """See `Backend`."""
+        self.drop_writer()
+        for engine in (self._readers, self._writers):
+            if engine is not None:
+                engine.dispose()
+        self._readers = self._writers = None
+        self._main = self._log_mark = None
+
+    def fate(self) -> Fate:
+        """See `Backend`. By device and inode: two looks, a few microseconds."""
+        if self._main is None or _mark(self._path) != self._main:
+            return "gone"
+        if self.journal_mode != "wal":
+            return "same"
+        log = _mark(Path(f"{self._path}-wal"))
+        if self._log_mark is None:
+            self._log_mark = log
+        return "same" if log == self._log_mark else "log_gone"
+
+    def refuse_read_only(self) -> None:
+        """See `Backend`. An open file could still be written; whoever took the permission away meant it."""
+        try:
+            mode = self._path.stat().st_mode
+        except OSError:
+            return
+        if not mode & 0o222:
+            raise read_only(self._place, "nobody has permission to write it")
+
+    def transact(self, work: Callable[[Connection], T]) -> T:
+        """See `Backend`."""
+        if self._writer is None:
+            self._writer = cast(Engine, self._writers).connect()
+        with self._writer.begin():
+            return work(self._writer)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """See `Backend`."""
+        with cast(Engine, self._readers).connect() as connection:
+            yield connection
+
+    def drop_writer(self) -> None:
+        """See `Backend`."""
+        if self._writer is not None:
+            with contextlib.suppress(Exception):  # it is broken, or its file is
+                self._writer.close()
+            self._writer = None
+
+    def checkpoint(self, *, truncate: bool) -> None:
+        """See `Backend`."""
+        if self._writer is not None and self.journal_mode == "wal":
+            _raw(self._writer).execute(
+                f"PRAGMA wal_checkpoint({'TRUNCATE' if truncate else 'PASSIVE'})"
+            ).fetchall()
+
+    def optimize(self) -> None:
+        """See `Backend`. Gives free pages back where they are more than a quarter, a thousand each time."""
+        if self._writer is None:
+            return
+        raw = _raw(self._writer)
+        raw.execute("PRAGMA analysis_limit=400").fetchall()
+        raw.execute("PRAGMA optimize").fetchall()
+        free, pages = (
+            raw.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_count")
+        )
+        if free * 4 > pages:
+            raw.execute(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})").fetchall()
+
+    def set_aside(self) -> tuple[str, ...]:
+        """See `Backend`."""
+        return repair.kept_aside(self._path)
+
+    def log_bytes(self) -> int:
+        """See `Backend`."""
+        try:
+            return os.stat(f"{self._path}-wal").st_size  # noqa: PTH116 - a name with a suffix behind
+        except OSError:
+            return 0
+
+    def _ready_file(self) -> Path:
+        """The real file, made if missing, and only this user's to read."""
+        try:
+            paths.ensure_private_dir(self._given.parent)
+            path = self._given.resolve()
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            found = path.stat()
+            if not stat.S_ISREG(found.st_mode):
+                raise UnavailableError("The message database isn't a file", path=path, remedy="Move it away.")
+            if found.st_mode & 0o077:
+                path.chmod(found.st_mode & 0o700)
+        except UnavailableError:
+            raise
+        except AgentBridgeError as error:
+            raise UnavailableError(
+                error.title, path=error.path, detail=error.detail, remedy=error.remedy
+            ) from error
+        except OSError as error:
+            raise UnavailableError(
+                "The message database can't be made",
+                path=self._given,
+                detail=error.strerror or str(error),
+            ) from error
+        kind = self._network_type(path)
+        self._asked_mode = "wal" if kind is None else "delete"
+        self.notices = () if kind is None else (_on_network(kind),)
+        return path
+
+    def _damage(self, *, suspect: bool) -> str | None:
+        """What is wrong with the file. Switches the journal mode too, which needs a moment alone."""
+        connection = self._connect()
+        try:
+            damage = repair.damage(connection, seconds=None if suspect else self._check_s)
+            if damage is None:
+                connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # holds for a file without tables
+                connection.execute(f"PRAGMA journal_mode={self._asked_mode}").fetchall()
+            return damage
+        finally:
+            connection.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        # mode=rw: a file that has gone isn't made anew by a connection, which would find no tables.
+        connection = sqlite3.connect(
+            f"{self._path.as_uri()}?mode=rw",
+            uri=True,
+            timeout=BUSY_S,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+        connection.execute("PRAGMA trusted_schema=OFF")
+        return connection
+
+    def _connect_writer(self) -> sqlite3.Connection:
+        connection = self._connect()
+        for setting in (
+            "synchronous=FULL",
+            "foreign_keys=ON",
+            "temp_store=MEMORY",
+            "cache_size=-16000",
+            f"journal_size_limit={LOG_LIMIT}",
+        ):
+            connection.execute(f"PRAGMA {setting}")
+        return connection
+
+    def _connect_reader(self) -> sqlite3.Connection:
+        connection = self._connect()
+        for setting in ("query_only=ON", "temp_store=MEMORY", "cache_size=-4000"):
+            connection.execute(f"PRAGMA {setting}")
+        return connection
+
+
+def _engine(connect: Callable[[], sqlite3.Connection], begin: str, pool: type[Any]) -> Engine:
+    sizes = {"pool_size": _READERS, "max_overflow": _READERS, "pool_timeout": 10} if pool is QueuePool else {}
+    engine = create_engine("sqlite+pysqlite://", creator=connect, poolclass=pool, **sizes)
+    event.listen(engine, "begin", lambda connection: _raw(connection).execute(begin))
+    return engine
+
+
+def _raw(connection: Connection) -> sqlite3.Connection:
+    return cast(sqlite3.Connection, connection.connection.dbapi_connection)
+
+
+def _mark(path: Path) -> Mark | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - on the way of every write
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _on_network(kind: str) -> str:
+    return (
+        f"The message database lies on a network file system ({kind}): it is kept without a write-ahead log, "
+        "which is slower. AGENT_BRIDGE_STATE_DIR can name a local directory."
+    )
