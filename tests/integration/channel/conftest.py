@@ -1,0 +1,43 @@
+"""Databases for the tests: a SQLite file, and a PostgreSQL server of our own where one is installed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent_bridge.channel.storage.place import Place
+from integration.channel.cluster import Cluster, programs
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """A running PostgreSQL server, the same for all tests of a worker."""
+    bin_dir = programs()
+    if bin_dir is None:
+        why = "PostgreSQL's server isn't installed (Debian: postgresql)"
+        if os.environ.get("CI") == "true":
+            pytest.fail(why)
+        pytest.skip(why)
+    server = Cluster(bin_dir)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def postgresql_url(cluster: Cluster) -> str:
+    """The `database_url` of an empty database on that server."""
+    return cluster.url(cluster.new_database())
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def each_place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """A place for messages with nothing in it: the test runs once for each kind."""
+    if request.param == "sqlite":
+        return Place.file(tmp_path / "channel" / "channel.sqlite")
+    return Place.of(request.getfixturevalue("postgresql_url"))
