@@ -46,14 +46,14 @@ def read(text: bytes | bytearray | memoryview | str) -> Any:  # noqa: ANN401 - J
     return value
 
 
-def check_free(value: object, name: str) -> None:
+def check_free(value: object, name: str, most: int = VALUES_LIMIT) -> None:
     """Raise InvalidError, naming `name`, for a value that is too deep or too large to be handed on."""
-    left = VALUES_LIMIT
+    left = most
     level = [value]
     for _depth in range(DEPTH_LIMIT + 1):
         left -= len(level)
         if left < 0:
-            raise InvalidError(f"{name} can't be used", detail=f"it holds more than {VALUES_LIMIT} values")
+            raise InvalidError(f"{name} can't be used", detail=f"it holds more than {most} values")
         level = _check_level(level, name)
         if not level:
             return

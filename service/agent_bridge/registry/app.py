@@ -1,0 +1,168 @@
+"""The registry as an ASGI application: the gate, then the routes, then whatever they raise as an answer.
+
+`POST /channel/messages` is looked up before FastAPI's routing, since it is what most requests are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, cast
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route, WebSocketRoute
+
+from agent_bridge.channel.errors import ChannelError
+from agent_bridge.registry import routes
+from agent_bridge.registry.ag_ui import AgUiRoute
+from agent_bridge.registry.answers import Receive, Scope, as_json
+from agent_bridge.registry.answers import Send as SendBack
+from agent_bridge.registry.calls import CALLER, Call, GoneError
+from agent_bridge.registry.errors_on_wire import Refusals
+from agent_bridge.registry.openapi import document
+from agent_bridge.registry.security import Caller
+from agent_bridge.registry.sockets import Endpoint
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from agent_bridge.config import Settings
+    from agent_bridge.registry.hub import Hub
+    from agent_bridge.registry.security import Access
+
+Answering = Callable[[Call, SendBack], Awaitable[None]]
+
+
+def make_app(hub: Hub, access: Access, settings: Settings) -> Registry:
+    """The application for uvicorn. `settings` give the size that a body may have."""
+    return Registry(hub, access, settings)
+
+
+class Registry:
+    """Lets in whom `access` lets in, and answers them; keeps count of what was refused or failed."""
+
+    def __init__(self, hub: Hub, access: Access, settings: Settings) -> None:
+        self.refusals = Refusals()
+        self._access = access
+        self._limit = settings.message_bytes
+        endpoints = {
+            (method, path): _Endpoint(_at_once(handler), self.refusals, self._limit)
+            for method, path, handler in routes.handlers(hub, access.dashboard)
+        }
+        endpoints["POST", routes.AG_UI] = _Endpoint(AgUiRoute(hub).run, self.refusals, self._limit)
+        self._send_message = endpoints["POST", routes.SEND]
+        self._routed = _fastapi(endpoints, Endpoint(hub, identity_of))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: SendBack) -> None:
+        """One request, or one WebSocket connection."""
+        if scope["type"] == "lifespan":
+            await self._routed(scope, receive, send)
+            return
+        try:
+            scope[CALLER] = self._access.check(scope)
+        except ChannelError as error:
+            await _turn_away(scope, send, error, self.refusals)
+            return
+        # Routed by the path as it was sent: an id may hold a slash, which is %2F there.
+        path = scope["path"] = scope["raw_path"].decode("latin-1")
+        if path == routes.SEND and scope.get("method") == "POST":
+            await self._send_message(scope, receive, send)
+        else:
+            await self._routed(scope, receive, send)
+
+    def describe(self) -> dict[str, Any]:
+        """What was refused and what failed, for `status`. From any thread."""
+        return self.refusals.describe()
+
+
+def identity_of(scope: Scope) -> str | None:
+    """The identity that a request or an upgrade named, `*` for all; None where it named none."""
+    caller: Caller = scope[CALLER]
+    return caller.identity
+
+
+class _Endpoint:
+    """A handler as an ASGI application of its own: nothing it raises gets any further."""
+
+    def __init__(self, answer: Answering, refusals: Refusals, limit: int) -> None:
+        self._answer = answer
+        self._refusals = refusals
+        self._limit = limit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: SendBack) -> None:
+        begun = False
+
+        async def sending(message: Any) -> None:  # noqa: ANN401 - an ASGI message
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._answer(Call(scope, receive, self._limit), sending)
+        except GoneError:
+            return
+        except ChannelError as error:
+            answer = self._refusals.answer(error)
+        except Exception as error:  # noqa: BLE001 - told to the caller, the log and the status
+            answer = self._refusals.failed(error, f"{scope['method']} {scope['path']}")
+        else:
+            return
+        if not begun:
+            await answer.send(send)
+
+
+def _at_once(handler: routes.Handler) -> Answering:
+    async def answer(call: Call, send: SendBack) -> None:
+        await (await handler(call)).send(send)
+
+    return answer
+
+
+def _fastapi(endpoints: dict[tuple[str, str], _Endpoint], sockets: Endpoint) -> FastAPI:
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
+    app.add_exception_handler(HTTPException, _no_such_route)
+    by_path: dict[str, dict[str, _Endpoint]] = {}
+    for (method, path), endpoint in endpoints.items():
+        by_path.setdefault(path, {})[method] = endpoint
+    for path, methods in by_path.items():
+        app.router.routes.append(Route(path, _ByMethod(methods), methods=list(methods)))
+    app.router.routes.append(Route("/openapi.json", _Document(), methods=["GET"]))
+    app.router.routes.append(WebSocketRoute("/ws", sockets))
+    return app
+
+
+class _ByMethod:
+    """Several methods of one path: one route, so that a wrong method is told all that are right."""
+
+    def __init__(self, methods: dict[str, _Endpoint]) -> None:
+        self._methods = methods | ({"HEAD": methods["GET"]} if "GET" in methods else {})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: SendBack) -> None:
+        await self._methods[scope["method"]](scope, receive, send)
+
+
+class _Document:
+    """`GET /openapi.json`; made when it is first asked for."""
+
+    async def __call__(self, _scope: Scope, _receive: Receive, send: SendBack) -> None:
+        await as_json(document()).send(send)
+
+
+async def _no_such_route(_request: Request, raised: Exception) -> Response:
+    error = cast("HTTPException", raised)
+    code = {404: "no_such_route", 405: "method_not_allowed"}.get(error.status_code, "invalid")
+    return JSONResponse({"error": f"{error.detail}.", "code": code}, error.status_code, error.headers)
+
+
+async def _turn_away(scope: Scope, send: SendBack, error: ChannelError, refusals: Refusals) -> None:
+    answer = refusals.answer(error)
+    if scope["type"] == "http":
+        await answer.send(send)
+        return
+    if "websocket.http.response" not in scope.get("extensions", {}):
+        await send({"type": "websocket.close"})
+        return
+    headers = [*answer.headers, (b"content-length", b"%d" % len(answer.body))]
+    await send({"type": "websocket.http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "websocket.http.response.body", "body": answer.body})

@@ -1,0 +1,232 @@
+"""The routes of the channel: messages, acks, conversations, inboxes, events.
+
+A message is answered after its commit. Lists are arrays; `X-Next-Before` is there when there is more, and is
+what `before` takes for the next page.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast
+
+from agent_bridge.channel.errors import ChannelError, InvalidError
+from agent_bridge.channel.model import ALL_IDENTITIES, ConversationStatus, Draft
+from agent_bridge.channel.storage.answers import ConversationQuery, Page
+from agent_bridge.channel.writes import Acknowledged, Done, Event, Retry, Revive, Send, Sent, Suppress
+from agent_bridge.registry import fields, wire
+from agent_bridge.registry.answers import Answer, Header, as_json
+
+if TYPE_CHECKING:
+    from agent_bridge.channel.storage.store import Store
+    from agent_bridge.registry.calls import Call
+    from agent_bridge.registry.hub import Hub
+
+T = TypeVar("T")
+
+INBOX_PAGE = 25
+CONVERSATIONS_PAGE = 50
+THREAD_PAGE = 100
+EVENTS_PAGE = 1000
+
+
+class InboxView(enum.StrEnum):
+    """Which messages of an inbox."""
+
+    OPEN = "open"
+    EXPIRED = "expired"
+    ALL = "all"
+
+
+class ResyncError(ChannelError):
+    """The cursor isn't one of this database's: fetch everything afresh."""
+
+    status: ClassVar[int] = 409
+    code = "resync"
+
+
+class ChannelRoutes:
+    """Handlers that turn a call into writes and reads of the hub."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+
+    async def send(self, call: Call) -> Answer:
+        """`POST /channel/messages`: 201 the message; 200 the row as first stored where its id is there."""
+        sent = await self._send(wire.draft(await call.body(), call.caller.writes_as))
+        data = sent.message.as_wire()
+        data["deduplicated"] = sent.deduplicated
+        return as_json(data, 200 if sent.deduplicated else 201)
+
+    async def notify_claude(self, call: Call) -> Answer:
+        """`POST /notify-claude`: a message as above, told to older clients by `claude.notify` too."""
+        draft = wire.notification(await call.body(), call.caller.writes_as)
+        sent = await self._send(draft)
+        if not sent.deduplicated:
+            self._hub.publish([_legacy(draft, sent)])
+        return as_json(
+            {
+                "ok": True,
+                "conversationId": sent.message.conversation_id,
+                "messageId": sent.message.message_id,
+                "deduplicated": sent.deduplicated,
+            }
+        )
+
+    async def acknowledge(self, call: Call) -> Answer:
+        """`POST /channel/acks`: 201 the ack."""
+        write = wire.acknowledge(await call.body(), call.caller.writes_as)
+        outcome = cast("Acknowledged", await self._hub.write(write))
+        return as_json(outcome.ack.as_wire(), 201)
+
+    async def retry(self, call: Call) -> Answer:
+        """`POST /channel/messages/{conversationId}/{messageId}/retry`: 200 the message."""
+        write = Retry(
+            identity=_one_identity(call),
+            conversation_id=call.path_id("conversation", "conversationId"),
+            message_id=call.path_id("message", "messageId"),
+        )
+        outcome = cast("Sent", await self._hub.write(write))
+        return as_json(outcome.message.as_wire())
+
+    async def conversations(self, call: Call) -> Answer:
+        """`GET /channel/conversations`: the one with the newest message first."""
+        query = ConversationQuery(
+            identity=_many_identities(call),
+            participant=call.query_id("participant"),
+            agent_id=call.query_id("agentId"),
+            status=call.query_word("status", ConversationStatus),
+            pending=call.query_flag("pending") or False,
+            archived=call.query_flag("archived") or False,
+            before=call.query_number("before"),
+            limit=call.query_limit(CONVERSATIONS_PAGE),
+        )
+        page, total = await self._hub.read(
+            lambda store: (store.conversations(query), store.conversation_count(query))
+        )
+        return as_json([one.as_wire() for one in page.items], headers=_page_headers(page, total))
+
+    async def conversation(self, call: Call) -> Answer:
+        """`GET /channel/conversations/{id}`: its newest messages, oldest first, and their acks."""
+        identity = _many_identities(call)
+        conversation_id = call.path_id("conversation", "conversationId")
+        agent_id = call.query_id("agentId")
+        before, limit = call.query_number("before"), call.query_limit(THREAD_PAGE)
+        thread = await self._hub.read(
+            lambda store: store.conversation(identity, conversation_id, agent_id, before, limit)
+        )
+        data = {
+            "conversationId": thread.conversation_id,
+            "identity": thread.identity,
+            "messages": [message.as_wire() for message in thread.messages],
+            "acknowledgements": [ack.as_wire() for ack in thread.acks],
+            "suppressed": thread.suppressed,
+            "archived": thread.archived,
+        }
+        return as_json(data, headers=_next_header(thread.next))
+
+    async def suppress(self, call: Call) -> Answer:
+        """`POST /channel/conversations/{id}/suppress`: hidden from that agent's lists.
+
+        `agentId` stands in the query or in the body.
+        """
+        agent_id = call.query_id("agentId")
+        body = await call.body()
+        if agent_id is None and body:
+            agent_id = fields.optional_identifier(wire.read(body), "agentId")
+        await self._hub.write(Suppress(*_whose_conversation(call, agent_id)))
+        return as_json({"suppressed": True})
+
+    async def revive(self, call: Call) -> Answer:
+        """`DELETE /channel/conversations/{id}/suppress?agentId=`: shown again."""
+        outcome = cast(
+            "Done", await self._hub.write(Revive(*_whose_conversation(call, call.query_id("agentId"))))
+        )
+        return as_json({"revived": outcome.changed})
+
+    async def inbox(self, call: Call) -> Answer:
+        """`GET /channel/inbox?agentId=`: what awaits that agent, oldest first."""
+        identity = _one_identity(call)
+        agent_id = _required(call.query_id("agentId"), "agentId")
+        limit, before = call.query_limit(INBOX_PAGE), call.query_number("before")
+        view = cast("Literal['open', 'expired', 'all']", str(call.query_word("view", InboxView) or "open"))
+
+        def read(store: Store) -> tuple[Page[Any], int]:
+            page = store.inbox(identity, agent_id, limit=limit, before=before, view=view)
+            return page, store.inbox_count(identity, agent_id)
+
+        page, total = await self._hub.read(read)
+        return as_json([message.as_wire() for message in page.items], headers=_page_headers(page, total))
+
+    async def events(self, call: Call) -> Answer:
+        """`GET /channel/events?since=`: what was stored after that cursor, as the sockets got it."""
+        identity = _many_identities(call)
+        since = _required(call.query_number("since"), "since")
+        epoch = call.query_text("epoch")
+        limit = call.query_number("limit", 1, EVENTS_PAGE) or EVENTS_PAGE
+
+        def read(store: Store) -> tuple[str, int, list[Event]]:
+            return store.epoch, store.last_seq(), store.events_since(identity, since, limit)
+
+        current, last, events = await self._hub.read(read)
+        if (epoch is not None and epoch != current) or since > last:
+            raise ResyncError("This cursor doesn't fit the database", remedy="Fetch everything afresh.")
+        data = {
+            "epoch": current,
+            "seq": _reached(events, limit, last),
+            "more": len(events) >= limit,
+            "events": [{"type": event.type, "seq": event.seq, "data": event.data} for event in events],
+        }
+        return as_json(data)
+
+    async def _send(self, draft: Draft) -> Sent:
+        return cast("Sent", await self._hub.write(Send(draft)))
+
+
+def _reached(events: list[Event], limit: int, last: int) -> int:
+    """The cursor after these events: the last of them where there may be more."""
+    if len(events) >= limit and events[-1].seq is not None:
+        return events[-1].seq
+    return last
+
+
+def _legacy(draft: Draft, sent: Sent) -> Event:
+    data: dict[str, Any] = {
+        "agentId": draft.from_agent_id,
+        "agentName": draft.from_agent_name,
+        "content": draft.content,
+        "meta": draft.meta,
+        "conversationId": sent.message.conversation_id,
+        "messageId": sent.message.message_id,
+    }
+    present: Mapping[str, Any] = {name: value for name, value in data.items() if value is not None}
+    return Event(type="claude.notify", identity=draft.identity, data=present, target=draft.to_agent_id)
+
+
+def _whose_conversation(call: Call, agent_id: str | None) -> tuple[str, str, str]:
+    conversation_id = call.path_id("conversation", "conversationId")
+    return _one_identity(call), _required(agent_id, "agentId"), conversation_id
+
+
+def _one_identity(call: Call) -> str:
+    if call.caller.sees == ALL_IDENTITIES:
+        raise InvalidError("This needs one identity, not all of them")
+    return call.caller.sees
+
+
+def _many_identities(call: Call) -> str | None:
+    return None if call.caller.sees == ALL_IDENTITIES else call.caller.sees
+
+
+def _required(value: T | None, name: str) -> T:
+    if value is None:
+        raise InvalidError(f"{name} is required")
+    return value
+
+
+def _page_headers(page: Page[Any], total: int) -> tuple[Header, ...]:
+    return ((b"x-total-count", b"%d" % total), *_next_header(page.next))
+
+
+def _next_header(cursor: int | None) -> tuple[Header, ...]:
+    return () if cursor is None else ((b"x-next-before", b"%d" % cursor),)
