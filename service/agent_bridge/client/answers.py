@@ -60,6 +60,16 @@ class Thread:
     next_before: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Events:
+    """What was stored after a cursor: frames (`type`, `seq`, `data`). `(epoch, seq)` is the next cursor."""
+
+    epoch: str
+    seq: int
+    more: bool
+    items: tuple[Mapping[str, Any], ...]
+
+
 def message(data: object) -> Message:
     """A ChannelMessage. Raises AnswerError."""
     return _parsed(data, "message", _message)
@@ -85,6 +95,13 @@ def thread(data: object, next_before: str | None = None) -> Thread:
         found.get("suppressed") is True,
         next_before,
     )
+
+
+def events(data: object) -> Events:
+    """The answer of the route for a replay. Raises AnswerError."""
+    found = mapping(data, "events")
+    items = tuple(mapping(one, "event") for one in listed(found.get("events"), "events"))
+    return Events(text(found, "epoch"), whole(found, "seq"), found.get("more") is True, items)
 
 
 def mapping(data: object, what: str = "answer") -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""One question and answer over HTTP, apart from who carries it: the same for the plain and the async client."""
+"""One question and answer over HTTP, apart from who carries it: the plain client or the async one."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from agent_bridge.channel.model import GLOBAL_IDENTITY, Ack, Conversation, Conve
 from agent_bridge.channel.writes import Acknowledge
 from agent_bridge.client import answers, exchange, requests
 from agent_bridge.client.address import Address
-from agent_bridge.client.answers import Page, Posted, Thread
+from agent_bridge.client.answers import Events, Page, Posted, Thread
 from agent_bridge.client.requests import Registration
 
 if TYPE_CHECKING:
@@ -159,13 +159,17 @@ class Registry:
     def suppress(self, conversation_id: str, agent_id: str) -> bool:
         """`POST …/suppress`: hide it from one agent until a new message comes. Raises UnknownError."""
         where = exchange.path("channel", "conversations", conversation_id, "suppress")
-        return self._flag("POST", where, "suppressed", {"agentId": agent_id})
+        return self._flag("POST", where, "suppressed", params={"agentId": agent_id})
 
     def revive(self, conversation_id: str, agent_id: str) -> bool:
         """`DELETE …/suppress`: take that back. Whether it was hidden."""
         where = exchange.path("channel", "conversations", conversation_id, "suppress")
-        answer = self._ask("DELETE", where, {"agentId": agent_id})
-        return answers.mapping(answer.data).get("revived") is True
+        return self._flag("DELETE", where, "revived", params={"agentId": agent_id})
+
+    def events(self, since: int, *, epoch: str | None = None, limit: int | None = None) -> Events:
+        """`GET /channel/events`: what was stored after a cursor. ChannelError `resync`: it doesn't fit."""
+        asked = {"since": since, "epoch": epoch, "limit": limit}
+        return answers.events(self._ask("GET", "/channel/events", asked).data)
 
     def notify(self, content: str, **fields: Any) -> tuple[str, str]:  # noqa: ANN401 - the route's own JSON
         """`POST /notify-claude` with its fields by their names there; conversation and message id."""
@@ -177,8 +181,15 @@ class Registry:
         """`POST /dashboard/codes`: a code that opens the dashboard in a browser, once, within a minute."""
         return answers.text(answers.mapping(self._ask("POST", "/dashboard/codes").data), "code")
 
-    def _flag(self, method: str, where: str, name: str, body: Mapping[str, Any] | None = None) -> bool:
-        return answers.mapping(self._ask(method, where, body=body).data).get(name) is True
+    def _flag(
+        self,
+        method: str,
+        where: str,
+        name: str,
+        body: Mapping[str, Any] | None = None,
+        params: Mapping[str, object] | None = None,
+    ) -> bool:
+        return answers.mapping(self._ask(method, where, params, body).data).get(name) is True
 
     def _ask(
         self,
