@@ -6,37 +6,43 @@ answered after its commit; its events go out at once, to its target first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from agent_bridge.channel.clock import wall_ms
+from agent_bridge.channel.directory import Directory
+from agent_bridge.channel.errors import ChannelError, WrongIdentityError
 from agent_bridge.channel.storage.store import Store
-from agent_bridge.channel.writes import Event, Outcome, Write
+from agent_bridge.channel.writes import Acknowledged, Event, Outcome, Send, Sent, Settled, Write
+from agent_bridge.log import get_logger
+from agent_bridge.registry import events, replay
+from agent_bridge.registry.audience import Audience
+from agent_bridge.registry.peer import Peer, Reply
+from agent_bridge.registry.presence import Presence
+from agent_bridge.registry.rates import Rates
+from agent_bridge.registry.traffic import Traffic
 
 if TYPE_CHECKING:
     from agent_bridge.channel.clock import Timeline
-    from agent_bridge.channel.directory import Directory
     from agent_bridge.channel.storage.place import Place
     from agent_bridge.config import Settings
+
+IN_FLIGHT_BYTES = 128 << 20
+"""Bytes of all sockets' writes that may wait for their commit; past that none is read from."""
+READERS = 4
+_FLUSH_EVERY = 64
+
+_log = get_logger("registry")
 
 T = TypeVar("T")
 
 
-class Rates(Protocol):
-    """How much one sender may send."""
-
-    def take(self, identity: str, sender: str) -> None:
-        """Count one message. Raises TooManyError where the sender is over its rate."""
-
-    def describe(self) -> dict[str, Any]:
-        """Figures for `status`."""
-
-
 class Hub:
     """Store, directory and sockets of one registry. Made anywhere; `start` and all else on one loop."""
-
-    directory: Directory
-    timeline: Timeline
-    settings: Settings
 
     def __init__(
         self,
@@ -47,15 +53,55 @@ class Hub:
         rates: Rates | None = None,
         make_store: Callable[..., Store] = Store,
     ) -> None:
-        raise NotImplementedError
+        self.settings = settings
+        self.timeline = timeline
+        self.directory = Directory(
+            round(settings.agent_unhealthy_s * 1000), round(settings.agent_remove_s * 1000)
+        )
+        self.rates = rates or Rates(settings.send_rate_per_s, settings.send_burst)
+        self.audience: Audience[Peer] = Audience()
+        self.presence = Presence(self)
+        self.traffic = Traffic()
+        self.seq = 0
+        """Everything stored up to here has gone out to the sockets."""
+        self.epoch = ""
+        self.store = make_store(place, timeline, inbox_limit=settings.inbox_limit, on_commit=self._on_commit)
+        self._loop: asyncio.AbstractEventLoop
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="registry-read")
+        self._peers: dict[Peer, None] = {}
+        self._touched: dict[Peer, None] = {}
+        self._held: dict[Peer, None] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._bytes = 0
+        self._is_stopping = False
 
     async def start(self) -> None:
         """Open the store; the running loop becomes the hub's. Raises StorageError."""
-        raise NotImplementedError
+        self._loop = asyncio.get_running_loop()
+        await self._loop.run_in_executor(self._readers, self.store.open)
+        self.epoch, self.seq = self.store.epoch, self.store.last_seq()
 
     async def stop(self) -> None:
-        """Close all sockets (1001), carry out what was submitted, close the store."""
-        raise NotImplementedError
+        """Close all sockets (1001), carry out what was submitted, close the store. Done once, however often
+        it is called."""
+        if self._is_stopping:
+            return
+        self._is_stopping = True
+        for peer in list(self._peers):
+            peer.connection.close(1001, "the registry stops")
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.get_running_loop().run_in_executor(self._readers, self.store.close)
+        # What the store settled last is told by callbacks that are waiting by now.
+        await asyncio.sleep(0)
+        self._readers.shutdown(wait=False)
+
+    def apply(self, settings: Settings) -> None:
+        """Take new settings. Limits of sockets that are open stay as they were."""
+        self.settings = settings
+        self.directory.unhealthy_ms = round(settings.agent_unhealthy_s * 1000)
+        self.directory.remove_ms = round(settings.agent_remove_s * 1000)
 
     async def write(self, write: Write) -> Outcome:
         """Have `write` carried out; returns after the commit. Its events go out by themselves.
@@ -63,33 +109,214 @@ class Hub:
         Raises ChannelError: what the store raises, TooManyError over the sender's rate, WrongIdentityError
         for a target that lives in another identity only.
         """
-        raise NotImplementedError
+        self._check(write)
+        answer: asyncio.Future[Outcome] = self._loop.create_future()
+        self.store.submit(write, answer)
+        return await answer
 
     async def read(self, function: Callable[[Store], T]) -> T:
         """What `function` reads from the store, on a thread of a small pool. Raises what it raises."""
-        raise NotImplementedError
+        return await self._loop.run_in_executor(self._readers, function, self.store)
 
-    def publish(self, events: Iterable[Event]) -> None:
+    def publish(self, happened: Iterable[Event]) -> None:
         """Send events to the sockets that want them; those with identity `*` go to all identities."""
-        raise NotImplementedError
+        at = self.stamp()
+        for event in happened:
+            self._fan_out(event, events.event_frame(event, at))
+        self._flush()
+
+    def relay(self, identity: str, target: str, data: dict[str, Any]) -> bool:
+        """Send an AgentMessage to its target, then to the others of the identity.
+
+        True if the target has a socket open. Raises WrongIdentityError."""
+        self._check_target(identity, target)
+        self.publish((Event(type="agent.message", identity=identity, data=data, target=target),))
+        return self.reaches(identity, target)
 
     def reaches(self, identity: str, agent_id: str) -> bool:
         """Whether an agent has a socket open: an event with this `target` reaches it."""
-        raise NotImplementedError
+        return self.audience.speaker(identity, agent_id) is not None
 
     def socket_counts(self) -> tuple[int, int]:
         """How many sockets have identified themselves, and how many are open."""
-        raise NotImplementedError
+        return sum(peer.agent_id is not None for peer in self._peers), len(self._peers)
 
     def sweep_presence(self) -> int:
         """Mark sessions without a heartbeat unhealthy or remove them; returns how many. On the loop."""
-        raise NotImplementedError
-
-    @property
-    def store(self) -> Store:
-        """The store, for the sweeps and the status (they run on other threads)."""
-        raise NotImplementedError
+        found = self.directory.sweep(self.timeline.now())
+        self.publish(found)
+        return len(found)
 
     def describe(self) -> dict[str, Any]:
         """Agents, sockets and their traffic, for `status`. From any thread; doesn't touch the disk."""
-        raise NotImplementedError
+        peers = _copied(lambda: self._peers)
+        return {
+            "agents": dict(Counter(row.identity for row in _copied(self.directory.rows))),
+            "seq": self.seq,
+            "epoch": self.epoch,
+            "sockets": {
+                "open": len(peers),
+                "identified": sum(peer.agent_id is not None for peer in peers),
+                "frames_waiting": sum(peer.connection.waiting for peer in peers),
+                **asdict(self.traffic),
+                "frames_sent": self.traffic.frames_sent + sum(peer.connection.frames_sent for peer in peers),
+            },
+        }
+
+    # For the sockets.
+
+    def welcome(self, peer: Peer) -> None:
+        """A socket was accepted."""
+        self._peers[peer] = None
+        self.presence.welcome(peer)
+        peer.connection.flush()
+
+    def submit(self, write: Write, reply: Reply) -> None:
+        """Have a socket's write carried out; `reply` is called after the commit. Raises as `write` does."""
+        self._check(write)
+        self.store.submit(write, reply)
+        self._bytes += reply.size
+
+    def is_crowded(self, peer: Peer) -> bool:
+        """Whether too much waits for its commit; `peer` is relieved once it doesn't."""
+        if self._bytes < IN_FLIGHT_BYTES:
+            return False
+        self._held[peer] = None
+        return True
+
+    def touch(self, peer: Peer) -> None:
+        """Something was put into the peer's outbox; it goes at the end of this round."""
+        self._touched[peer] = None
+
+    def guarded(self, peer: Peer, handle: Callable[[bytes], None], payload: bytes) -> None:
+        """Handle a frame; a failure of ours ends that socket and no other."""
+        try:
+            handle(payload)
+        except Exception as error:  # noqa: BLE001 - logged, counted, and told to the peer
+            self._failed("A frame couldn't be handled", error)
+            peer.connection.close(1011, "something went wrong here")
+
+    def lost(self, peer: Peer) -> None:
+        """A socket is gone."""
+        self._peers.pop(peer, None)
+        self._held.pop(peer, None)
+        self._touched.pop(peer, None)
+        self.traffic.frames_sent += peer.connection.frames_sent
+        self.presence.goodbye(peer)
+
+    def cut_off(self, peer: Peer, why: str) -> None:
+        """A socket is broken off because of its peer."""
+        self.traffic.cut_off += 1
+        _log.info("A socket was cut off", agent_id=peer.agent_id, identity=peer.identity, reason=why)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a replay on the loop."""
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def stamp(self) -> bytes:
+        """The envelope's timestamp for now."""
+        return events.timestamp(wall_ms())
+
+    # Inside.
+
+    def _check(self, write: Write) -> None:
+        if not isinstance(write, Send):
+            return
+        draft = write.draft
+        if draft.to_agent_id is not None:
+            self._check_target(draft.identity, draft.to_agent_id)
+        self.rates.take(draft.identity, draft.from_agent_id)
+
+    def _check_target(self, identity: str, target: str) -> None:
+        if self.directory.lives_elsewhere(identity, target):
+            raise WrongIdentityError("That agent belongs to another identity", detail=target)
+
+    def _on_commit(self, settled: Sequence[Settled]) -> None:
+        """Called by the store on its own thread."""
+        try:
+            self._loop.call_soon_threadsafe(self._settle, settled, self.store.epoch)
+        except RuntimeError:
+            _log.warning("Writes were settled after the end", count=len(settled))
+
+    def _settle(self, settled: Sequence[Settled], epoch: str) -> None:
+        if epoch != self.epoch:
+            self._start_over(epoch)
+        at = self.stamp()
+        for count, one in enumerate(settled, 1):
+            try:
+                self._settle_one(one, at)
+            except Exception as error:  # noqa: BLE001 - logged and counted; the others get theirs
+                self._failed("An outcome couldn't be told", error)
+            if count % _FLUSH_EVERY == 0:
+                self._flush()
+        self._flush()
+
+    def _settle_one(self, one: Settled, at: bytes) -> None:
+        outcome, tag = one.outcome, one.tag
+        body = None
+        if not isinstance(outcome, ChannelError):
+            for event in outcome.events:
+                data = events.encoded(event.data)
+                if event.seq is not None:
+                    self.seq = max(self.seq, event.seq)
+                    if event.seq == _seq_of(outcome):
+                        body = data
+                self._fan_out(event, events.event_frame(event, at, data))
+        if isinstance(tag, Reply):
+            self._bytes -= tag.size
+            tag(outcome, at, body)
+        elif isinstance(tag, asyncio.Future) and not tag.done():
+            if isinstance(outcome, ChannelError):
+                tag.set_exception(outcome)
+            else:
+                tag.set_result(outcome)
+
+    def _fan_out(self, event: Event, frame: bytes) -> None:
+        for peer in self.audience.of(event):
+            peer.tell(event, frame)
+            self._touched[peer] = None
+
+    def _flush(self) -> None:
+        touched, self._touched = self._touched, {}
+        for peer in touched:
+            peer.relieve()
+        if self._held and self._bytes < IN_FLIGHT_BYTES:
+            held, self._held = self._held, {}
+            for peer in held:
+                peer.relieve()
+
+    def _start_over(self, epoch: str) -> None:
+        """The database is another one: cursors into the old one mean nothing."""
+        _log.warning("The channel's database was replaced", epoch=epoch)
+        self.epoch, self.seq = epoch, 0
+        for peer in list(self._peers):
+            if peer.is_live or peer.agent_id is not None:
+                replay.resync(self, peer, "epoch")
+                self._touched[peer] = None
+
+    def _failed(self, what: str, error: Exception) -> None:
+        self.traffic.failures += 1
+        _log.error(what, exc_info=error)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, Exception):
+            self._failed("A replay failed", error)
+
+
+def _copied(read: Callable[[], Iterable[T]]) -> list[T]:
+    """What `read` gives, though the loop's thread may change it meanwhile."""
+    while True:
+        try:
+            return list(read())
+        except RuntimeError:  # changed in size
+            continue
+
+
+def _seq_of(outcome: Outcome) -> int | None:
+    if isinstance(outcome, Sent):
+        return outcome.message.seq
+    return outcome.ack.seq if isinstance(outcome, Acknowledged) else None

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import parse_qs
+
+from agent_bridge.channel.errors import ChannelError, InvalidError
+from agent_bridge.registry import events
+from agent_bridge.registry.audience import Wants
+from agent_bridge.registry.connection import EXTENSION, Connection
+from agent_bridge.registry.peer import Peer
 
 if TYPE_CHECKING:
     from agent_bridge.config import Settings
@@ -13,22 +20,68 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
+BACKLOG_BYTES = 32 << 20
+"""Bytes that may wait for a client that reads slowly; four messages of the largest size if that is more."""
+
 
 class Endpoint:
     """The application of `/ws`: `WebSocketRoute("/ws", Endpoint(hub, identity_of))`.
 
     `identity_of(scope)` says which identity was named at the upgrade, None where none was, `*` for the
-    dashboard; it raises ChannelError to refuse. Whoever gets here has passed `Access` already.
+    dashboard; it raises ChannelError to refuse. Whoever gets here has passed `Access` already. The query
+    `events=none` asks for nothing stored before the socket has identified itself and was replayed to.
     """
 
     def __init__(self, hub: Hub, identity_of: Callable[[Scope], str | None]) -> None:
-        raise NotImplementedError
+        self._hub = hub
+        self._identity_of = identity_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Accept the connection and hand it over; returns at once, the socket stays open."""
-        raise NotImplementedError
+        try:
+            identity = self._identity_of(scope)
+            wants = _wants(scope)
+        except ChannelError as error:
+            await _refuse(send, error)
+            return
+        connection = cast("Connection", scope["extensions"][EXTENSION])
+        await receive()
+        await send({"type": "websocket.accept"})
+        if not connection.is_open:
+            return
+        settings = self._hub.settings
+        peer = Peer(self._hub, connection, identity, wants)
+        connection.take_over(
+            peer, frames=settings.socket_backlog, size=max(BACKLOG_BYTES, 4 * settings.message_bytes)
+        )
+        self._hub.welcome(peer)
+        connection.begin()
 
 
 def uvicorn_options(settings: Settings) -> dict[str, Any]:
-    """What `uvicorn.Config` must be given so that `Endpoint` works (its `ws` protocol class, pings, sizes)."""
-    raise NotImplementedError
+    """What `uvicorn.Config` must be given so that `Endpoint` works: our `ws` class, pings, sizes."""
+    return {
+        "ws": Connection,
+        "ws_max_size": settings.message_bytes,
+        "ws_ping_interval": settings.socket_ping_s,
+        "ws_per_message_deflate": False,
+    }
+
+
+def _wants(scope: Scope) -> Wants:
+    named = parse_qs(scope["query_string"].decode("latin-1")).get("events", ["all"])[-1]
+    if named not in ("all", "none"):
+        raise InvalidError("events can't be used", detail="it must be one of all, none")
+    return "all" if named == "all" else "none"
+
+
+async def _refuse(send: Send, error: ChannelError) -> None:
+    body = events.encoded({"error": error.sentence(), "code": error.code})
+    await send(
+        {
+            "type": "websocket.http.response.start",
+            "status": error.status,
+            "headers": [(b"content-type", b"application/json")],
+        }
+    )
+    await send({"type": "websocket.http.response.body", "body": body})

@@ -1,0 +1,347 @@
+"""One WebSocket connection under uvicorn: from the upgrade to the last byte.
+
+The upgrade goes through the application like any request, so that it is checked like one. Once accepted, the
+endpoint takes the connection over: frames come as calls, without a queue or a task for each socket, and
+frames go out in large pieces, the same bytes for every socket. What a peer doesn't take is never waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import MutableMapping
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Protocol, cast
+from urllib.parse import unquote
+
+from websockets.frames import Frame, Opcode
+from websockets.http11 import Request
+from websockets.protocol import State
+from websockets.server import ServerProtocol
+
+from agent_bridge.registry.outbox import Outbox
+from agent_bridge.registry.upgrade import Handshake
+
+if TYPE_CHECKING:
+    from uvicorn.config import Config
+    from uvicorn.server import ServerState
+
+EXTENSION = "agent_bridge.connection"
+"""Where in the scope's extensions the endpoint finds the connection that it may take over."""
+CLOSE_SECONDS = 2.0
+"""What a peer gets to answer a close frame."""
+HIGH_WATER = 256 * 1024
+"""Bytes in the transport from which the peer counts as slow."""
+CONTROL_BYTES = 1 << 20
+"""Bytes of pongs that a peer may leave unread."""
+
+_QUIET = logging.getLogger("agent_bridge.websocket")
+_QUIET.setLevel(logging.CRITICAL)
+
+
+class Handler(Protocol):
+    """Who speaks for a connection after it was accepted. Nothing that these raise reaches other sockets."""
+
+    def received(self, payload: bytes) -> None:
+        """A whole text message."""
+
+    def ignored(self) -> None:
+        """A binary message."""
+
+    def drained(self) -> None:
+        """The peer takes frames again."""
+
+    def lost(self) -> None:
+        """The connection is gone; the last call."""
+
+    def cut_off(self, why: str) -> None:
+        """The connection is about to be broken off because of its peer."""
+
+
+class Connection(asyncio.Protocol):
+    """The `ws` class for `uvicorn.Config`, see `sockets.uvicorn_options`."""
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        self._app = config.loaded_app
+        self._root_path = config.root_path
+        self._state = app_state
+        self._connections = cast("set[Connection]", server_state.connections)
+        self._tasks = server_state.tasks
+        self._loop = _loop or asyncio.get_running_loop()
+        self._wire = ServerProtocol(max_size=config.ws_max_size, logger=_QUIET)
+        self._ping_seconds = config.ws_ping_interval
+        self._transport: asyncio.Transport
+        self._handler: Handler | None = None
+        self._outbox: Outbox | None = None
+        self._early: list[Frame] = []
+        self._parts: list[bytes] | None = None
+        self._is_text = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._awaits_pong = False
+        self._stuck_at = 0
+        self._reading = True
+        self._write_paused = False
+        self._unread_control = 0
+        self._closing = False
+        self._handshake: Handshake | None = None
+
+    # The endpoint's side.
+
+    def take_over(self, handler: Handler, *, frames: int, size: int) -> None:
+        """From now on `handler` speaks for this accepted connection, whose outbox has these limits."""
+        self._handler = handler
+        self._outbox = Outbox(self._transport.write, frames=frames, size=size)
+        if self._write_paused:
+            self._outbox.pause()
+        if self._ping_seconds:
+            self._timer = self._loop.call_later(self._ping_seconds, self._beat)
+
+    def begin(self) -> None:
+        """Read from the peer, and handle what it has sent already."""
+        early, self._early = self._early, []
+        for frame in early:
+            self._take(frame)
+        self.read_on(reading=True)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether frames can still be sent."""
+        return not self._closing
+
+    @property
+    def waiting(self) -> int:
+        """Frames that the peer hasn't taken."""
+        return 0 if self._outbox is None else len(self._outbox)
+
+    @property
+    def is_congested(self) -> bool:
+        """Whether the peer doesn't take frames at the moment."""
+        return self._write_paused
+
+    @property
+    def frames_sent(self) -> int:
+        """Frames handed to the transport."""
+        return 0 if self._outbox is None else self._outbox.taken
+
+    def put(self, frame: bytes) -> None:
+        """Send a frame with the next `flush`; a peer that doesn't keep up is broken off."""
+        if self._outbox is not None and not self._closing and not self._outbox.put(frame):
+            self._break_off("it doesn't read what it gets")
+
+    def flush(self) -> None:
+        """Write what waits, as far as the peer takes it."""
+        if self._outbox is not None and not self._closing:
+            self._outbox.flush()
+
+    def read_on(self, *, reading: bool) -> None:
+        """Read from the peer, or let what it sends wait on its side."""
+        if reading is self._reading or self._transport.is_closing():
+            return
+        self._reading = reading
+        if reading:
+            self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()
+
+    def close(self, code: int, reason: str) -> None:
+        """Say goodbye after what was sent before; the peer has `CLOSE_SECONDS` to answer."""
+        if self._closing:
+            return
+        self.flush()
+        self._closing = True
+        if self._wire.state is State.OPEN:
+            self._wire.send_close(code, reason)
+        self._write_out()
+        # Its answer has to be read, whatever else it still sends before.
+        self.read_on(reading=True)
+        self._linger()
+
+    def abort(self) -> None:
+        """Break the connection off."""
+        self._closing = True
+        self._transport.abort()
+
+    # uvicorn's side.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=HIGH_WATER)
+        self._connections.add(self)
+
+    def shutdown(self) -> None:
+        """The server stops."""
+        if self._handshake is not None and self._handler is None:
+            self.abort()
+        self.close(1012, "the registry stops")
+
+    # The transport's side.
+
+    def data_received(self, data: bytes) -> None:
+        self._wire.receive_data(data)
+        for event in self._wire.events_received():
+            if isinstance(event, Frame):
+                self._take(event)
+            elif isinstance(event, Request):
+                self._upgrade(event)
+        self._write_out()
+        if self._wire.close_expected() and not self._closing:
+            # The peer says goodbye, or broke the protocol (too large a message: 1009).
+            self._closing = True
+            self._linger()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        self._write_paused = True
+        if self._outbox is not None:
+            self._outbox.pause()
+
+    def resume_writing(self) -> None:
+        self._write_paused = False
+        self._unread_control = 0
+        if self._outbox is None or self._handler is None:
+            return
+        if not self._closing:
+            self._outbox.resume()
+        if not self._write_paused:
+            self._handler.drained()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        self._closing = True
+        self._connections.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._outbox is not None:
+            self._outbox.clear()
+        if self._handshake is not None:
+            self._handshake.gone()
+        if self._handler is not None:
+            self._handler.lost()
+
+    # Inside.
+
+    def _take(self, frame: Frame) -> None:
+        if frame.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
+            if self._handler is None:
+                # Nothing may be sent before the upgrade is answered; whoever does waits.
+                self._early.append(frame)
+                self.read_on(reading=False)
+            else:
+                self._take_data(frame, self._handler)
+        elif frame.opcode is Opcode.PONG:
+            self._awaits_pong = False
+
+    def _take_data(self, frame: Frame, handler: Handler) -> None:
+        if self._closing:
+            return
+        if frame.opcode is not Opcode.CONT:
+            self._is_text = frame.opcode is Opcode.TEXT
+            if not frame.fin:
+                self._parts = [bytes(frame.data)]
+                return
+            payload = bytes(frame.data)
+        else:
+            parts = self._parts = self._parts or []
+            parts.append(bytes(frame.data))
+            if not frame.fin:
+                return
+            payload, self._parts = b"".join(parts), None
+        if self._is_text:
+            handler.received(payload)
+        else:
+            handler.ignored()
+
+    def _beat(self) -> None:
+        self._timer = self._loop.call_later(self._ping_seconds or 0, self._beat)
+        if self._closing:
+            return
+        buffered = self._transport.get_write_buffer_size()
+        stuck, self._stuck_at = 0 < self._stuck_at <= buffered, buffered
+        if self._write_paused and stuck:
+            self._break_off("it has read nothing for a whole interval")
+        elif self._awaits_pong and self._reading:
+            self._break_off("it didn't answer a ping")
+        else:
+            self._awaits_pong = True
+            self._wire.send_ping(b"agent-bridge")
+            self._write_out()
+
+    def _break_off(self, why: str) -> None:
+        if self._handler is not None:
+            self._handler.cut_off(why)
+        self.abort()
+
+    def _write_out(self) -> None:
+        """Write what the WebSocket protocol itself has to say: pongs, closing frames, the end."""
+        for data in self._wire.data_to_send():
+            if self._transport.is_closing():
+                return
+            if data:
+                self._transport.write(data)
+                if self._write_paused:
+                    self._unread_control += len(data)
+            elif self._wire.close_rcvd is not None:
+                self._transport.close()
+            elif self._transport.can_write_eof():
+                self._transport.write_eof()
+        if self._unread_control > CONTROL_BYTES:
+            self._break_off("it sends pings and doesn't read the answers")
+
+    def _linger(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(CLOSE_SECONDS, self._transport.abort)
+
+    def _upgrade(self, request: Request) -> None:
+        response = self._wire.accept(request)
+        if response.status_code != HTTPStatus.SWITCHING_PROTOCOLS:
+            self._wire.send_response(response)
+            self._closing = True
+            self._linger()
+            return
+        self._handshake = Handshake(self._wire, response, self._write_out)
+        task = self._loop.create_task(self._run(request, self._handshake))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, request: Request, handshake: Handshake) -> None:
+        try:
+            await self._app(self._scope(request), handshake.receive, handshake.send)
+        except Exception:
+            logging.getLogger("uvicorn.error").exception("The WebSocket upgrade failed")
+        if self._handler is None and not self._transport.is_closing():
+            # Refused, failed, or accepted by something else than our endpoint.
+            handshake.refuse(HTTPStatus.INTERNAL_SERVER_ERROR, [], b"")
+            self._closing = True
+            self._linger()
+
+    def _scope(self, request: Request) -> MutableMapping[str, Any]:
+        raw_path, _, query = request.path.partition("?")
+        server = self._transport.get_extra_info("sockname")
+        client = self._transport.get_extra_info("peername")
+        return {
+            "type": "websocket",
+            "asgi": {"version": "3.0", "spec_version": "2.4"},
+            "http_version": "1.1",
+            "scheme": "ws",
+            "server": tuple(server[:2]) if isinstance(server, tuple) else None,
+            "client": tuple(client[:2]) if isinstance(client, tuple) else None,
+            "root_path": self._root_path,
+            "path": self._root_path + unquote(raw_path),
+            "raw_path": raw_path.encode("ascii", "replace"),
+            "query_string": query.encode("ascii", "replace"),
+            "headers": [
+                (name.lower().encode("latin-1"), value.encode("latin-1", "surrogateescape"))
+                for name, value in request.headers.raw_items()
+            ],
+            "subprotocols": [],
+            "state": self._state.copy(),
+            "extensions": {"websocket.http.response": {}, EXTENSION: self},
+        }
