@@ -95,7 +95,11 @@ def _registry_lines(registry: Mapping[str, Any]) -> Iterator[str]:
     """Where the registry answers and what it holds; its reasons stand above with the service's."""
     if registry.get("url") is None:
         return
-    counts = [counted(registry.get("agents") or 0, "session")] if registry.get("state") != "idle" else []
+    counts = (
+        [counted(sum((registry.get("agents") or {}).values()), "session")]
+        if registry.get("state") != "idle"
+        else []
+    )
     store = registry.get("store") or {}
     if "messages" in store:
         counts.append(counted(store["messages"], "message"))

@@ -1,4 +1,4 @@
-"""The registry's figures for the status: from memory at once, from the database without a long wait."""
+"""The registry's figures for the status, without a long wait for its loop or its database."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PATIENCE_SECONDS = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What there is to tell: `hub` as it describes itself, `store` its health and counts, or None so far."""
+    """What there is to tell: `hub` as it describes itself, `store`: health and counts; None: not known."""
 
     hub: dict[str, Any] = field(default_factory=dict)
     store: dict[str, Any] | None = None
@@ -35,16 +35,14 @@ class FiguresKeeper:
         self._asking: threading.Thread | None = None
         self._of: RegistryServer | None = None
         self._asked_at = 0.0
-        self._store: dict[str, Any] | None = None
-        self._reasons: tuple[str, ...] = ()
+        self._known = Figures()
 
     def of(self, server: RegistryServer) -> Figures:
-        """The figures as of now; those of the database may be a second old, or older while it is slow."""
+        """The figures: a second old at most, or older while loop or database are slow."""
         asking = self._ask(server)
         if asking is not None:
             asking.join(PATIENCE_SECONDS)
-        store = self._store if self._of is server else None
-        return Figures(server.describe(), store, self._reasons if store else ())
+        return self._known if self._of is server else Figures()
 
     def _ask(self, server: RegistryServer) -> threading.Thread | None:
         with self._lock:
@@ -60,10 +58,12 @@ class FiguresKeeper:
             return self._asking
 
     def _read(self, server: RegistryServer) -> None:
-        health = server.store.health()
-        store = plain(health)
+        store = plain(server.store.health())
+        reasons = tuple(store.pop("reasons"))
+        hub: dict[str, Any] = {}
         try:
+            hub = server.describe()
             store |= server.store.counts()
-        except Exception as error:  # noqa: BLE001 (what the database can't tell is no reason to say nothing)
-            store["counts_error"] = " ".join(str(error).split())
-        self._store, self._reasons, self._of = store, tuple(store.pop("reasons", ())), server
+        except Exception as error:  # noqa: BLE001 (what can't be asked is told; the rest is told all the same)
+            reasons = reasons or (f"The registry's figures can't be read: {' '.join(str(error).split())}.",)
+        self._known, self._of = Figures(hub, store, reasons), server

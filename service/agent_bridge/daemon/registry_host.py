@@ -129,9 +129,9 @@ class RegistryHost:
             "reasons": reasons,
             "notices": self._notices(),
             "failures": self._failures,
-            "agents": figures.hub.get("agents", 0),
-            "sockets": figures.hub.get("sockets", 0),
-            "traffic": {key: value for key, value in figures.hub.items() if key not in ("agents", "sockets")},
+            "agents": figures.hub.get("agents", {}),
+            "sockets": figures.hub.get("sockets", {}),
+            "requests": figures.hub.get("requests", {}),
             "store": figures.store,
             "sweeps": sweeps.describe() if sweeps is not None else [],
         }

@@ -33,8 +33,9 @@ A stable interface: keys are added, never renamed or removed within a schema. Ti
         reasons          sentences that say why it isn't ok; they stand in the service's `reasons` too
         notices          sentences about what is otherwise than set: another port, a setting that waits
         failures         how often it failed and was begun anew
-        agents, sockets  counts of sessions and of WebSocket connections
-        traffic          further counts of the hub since it was loaded
+        agents           {identity: how many sessions}
+        sockets          {open, identified, and what went over them since the registry was loaded}
+        requests         {failures, refused: {code: how many}} of HTTP since then
         store            {state, path, journal_mode, set_aside, wal_bytes, and counts}, or null until asked
         sweeps           [{name, interval_s, last_run, next_run, runs, failures, last_ms, last_count, counts,
                          error}]: `counts` is what it dealt with since the registry was loaded
@@ -67,9 +68,9 @@ NO_REGISTRY: Mapping[str, Any] = {
     "reasons": (),
     "notices": (),
     "failures": 0,
-    "agents": 0,
-    "sockets": 0,
-    "traffic": {},
+    "agents": {},
+    "sockets": {},
+    "requests": {},
     "store": None,
     "sweeps": (),
 }

@@ -81,6 +81,14 @@ class Hub:
         await self._loop.run_in_executor(self._readers, self.store.open)
         self.epoch, self.seq = self.store.epoch, self.store.last_seq()
 
+    def apply(self, settings: Settings) -> None:
+        """Take new limits; sockets that are open keep theirs."""
+        self.settings = settings
+        self.rates.change(settings.send_rate_per_s, settings.send_burst)
+        self.directory.unhealthy_ms = round(settings.agent_unhealthy_s * 1000)
+        self.directory.remove_ms = round(settings.agent_remove_s * 1000)
+        self.store.inbox_limit = settings.inbox_limit
+
     async def stop(self) -> None:
         """Close all sockets (1001), carry out what was submitted, close the store. Done once, however often
         it is called."""

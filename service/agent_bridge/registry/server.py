@@ -6,7 +6,8 @@ import asyncio
 import resource
 import socket
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import uvicorn
 import uvloop
@@ -15,7 +16,6 @@ from agent_bridge.channel.clock import Timeline
 from agent_bridge.channel.storage.place import Place
 from agent_bridge.registry.app import make_app
 from agent_bridge.registry.hub import Hub
-from agent_bridge.registry.rates import Rates
 from agent_bridge.registry.security import Access
 from agent_bridge.registry.sockets import uvicorn_options
 
@@ -31,6 +31,8 @@ _OPEN_FILES = 16_384
 _SPARE_FILES = 256
 """Open files that connections never use up: projections, the database and Git need some."""
 
+T = TypeVar("T")
+
 
 class RegistryServer:
     """One run of the registry on a listening socket, which stays open: callers between two runs wait.
@@ -41,13 +43,13 @@ class RegistryServer:
     def __init__(self, listener: socket.socket, token: TokenFile, settings: Settings) -> None:
         self.listener = listener
         self._settings = settings
-        self._rates = Rates(settings.send_rate_per_s, settings.send_burst)
         port: int = listener.getsockname()[1]
         self._access = Access(token, port, message_bytes=settings.message_bytes)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._server: _Uvicorn | None = None
         self.timeline = Timeline()
-        self.hub = Hub(Place.of(settings.database_url), self.timeline, settings, rates=self._rates)
+        self.hub = Hub(Place.of(settings.database_url), self.timeline, settings)
+        self._app = make_app(self.hub, self._access, settings)
 
     @property
     def store(self) -> Store:
@@ -65,35 +67,50 @@ class RegistryServer:
 
     def stop(self) -> None:
         """Make `run` return: sockets are told, requests under way are answered, the database is closed."""
-        self._on_loop(lambda: self._server and self._server.told.set())
+        server = self._server
+        if server is not None:
+            self._on_loop(server.told.set)
 
     def apply(self, settings: Settings) -> None:
-        """Take new limits."""
-
-        def take() -> None:
-            self._rates.change(settings.send_rate_per_s, settings.send_burst)
-            self._access.message_bytes = settings.message_bytes
-            self.hub.apply(settings)
-
-        self._on_loop(take)
+        """Take new limits. Connections that are open keep what they have."""
+        self._on_loop(lambda: self._take(settings))
 
     def sweep_presence(self) -> int:
         """Have the hub look at who is still there; how many were not. Raises TimeoutError."""
-
-        async def sweep() -> int:
-            return self.hub.sweep_presence()
-
-        loop = self._loop
-        return asyncio.run_coroutine_threadsafe(sweep(), loop).result(_ANSWER_SECONDS) if loop else 0
+        return self._ask(self.hub.sweep_presence)
 
     def describe(self) -> dict[str, Any]:
-        """What the hub says of itself; doesn't touch the disk."""
-        return self.hub.describe()
+        """What hub and application say of themselves; doesn't touch the disk. Raises TimeoutError."""
+        return self._ask(self.hub.describe) | {"requests": self._app.describe()}
 
     def _on_loop(self, action: Callable[[], object]) -> None:
         loop = self._loop
         if loop is not None and not loop.is_closed():
             loop.call_soon_threadsafe(action)
+
+    def _ask(self, question: Callable[[], T]) -> T:
+        """The answer to what may be asked on the loop only."""
+        answer: Future[T] = Future()
+
+        def ask() -> None:
+            try:
+                answer.set_result(question())
+            except Exception as error:  # noqa: BLE001 (raised where it was asked)
+                answer.set_exception(error)
+
+        self._on_loop(ask)
+        return answer.result(_ANSWER_SECONDS)
+
+    def _take(self, settings: Settings) -> None:
+        self.hub.apply(settings)
+        server = self._server
+        if server is None:
+            return
+        for name, value in uvicorn_options(settings).items():
+            setattr(server.config, name, value)
+        if settings.message_bytes != self._access.message_bytes:
+            self._access.message_bytes = settings.message_bytes
+            server.config.loaded_app = self._app = make_app(self.hub, self._access, settings)
 
     async def _serve(self, started: Callable[[], None]) -> None:
         self._server = _Uvicorn(self._config(), self.hub, started)
@@ -105,7 +122,7 @@ class RegistryServer:
 
     def _config(self) -> uvicorn.Config:
         return uvicorn.Config(
-            make_app(self.hub, self._access, self._settings),
+            self._app,
             http="httptools",
             lifespan="off",
             log_config=None,
