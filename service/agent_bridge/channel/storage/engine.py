@@ -64,7 +64,7 @@ class Database:
         self._patience_s = patience_s
         self._gate = Gate()
         self._one_writer = threading.Lock()
-        self._is_open = False
+        self._is_open = self._is_closed = False
         self._is_lost = False
         self._is_suspect = False
         self._not_before = 0.0
@@ -79,15 +79,13 @@ class Database:
 
     def open(self) -> None:
         """Open, check and migrate. Raises StorageError; later reads and writes try again by themselves."""
-        try:
-            self._ensure_open()
-        except StorageError as error:
-            self._write_failure = error
-            raise
+        self._is_closed = False
+        self._ensure_open()
 
     def close(self) -> None:
-        """Wait for whoever reads or writes, then close. A later read or write opens it again."""
+        """Wait for whoever reads or writes, then close; later reads and writes are refused."""
         with self._gate.alone():
+            self._is_closed = True
             self._backend.close()
             self._is_open = False
 
@@ -109,7 +107,7 @@ class Database:
         """Call `work` in one write transaction and commit: when this returns, it is on disk.
 
         `work` is called again after a roll-back that isn't its fault, so it must keep nothing elsewhere. What
-        it raises itself is raised after a roll-back. Raises StorageError or DiskFullError: nothing was stored.
+        it raises itself is raised after a roll-back. Raises StorageError, DiskFullError: nothing was stored.
         """
         give_up = time.monotonic() + self._patience_s
         pause, restarts = _FIRST_PAUSE_S, 0
@@ -190,6 +188,8 @@ class Database:
 
     def _reopen(self) -> None:
         """Alone. All connections are closed first: closing the last one deletes the log by its name."""
+        if self._is_closed:
+            raise StorageError("The message database is closed", path=self.place.shown)
         began = time.monotonic()
         if self._write_failure is not None and began < self._not_before:
             raise self._write_failure

@@ -6,6 +6,7 @@ Writers take turns by an advisory lock, so what is numbered in a transaction is 
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar, cast
 
@@ -22,6 +23,7 @@ LOCK_KEY = 0x6167_6272_6467
 """The advisory lock that a write transaction holds; per database."""
 
 _CONNECT_S = 5
+_UNDECIDED_S = 5.0
 _OPTIONS = "-c lock_timeout=5s -c idle_in_transaction_session_timeout=60s"
 _LOCK = text("SELECT pg_current_xact_id()::text FROM pg_advisory_xact_lock(:key)")
 _STATUS = text("SELECT pg_xact_status(CAST(CAST(:number AS text) AS xid8))")
@@ -49,6 +51,7 @@ class Server:
                 max_overflow=4,
                 pool_timeout=10,
                 pool_recycle=1800,
+                pool_pre_ping=True,
                 connect_args={"connect_timeout": _CONNECT_S, "options": _OPTIONS},
             )
         except ImportError as error:
@@ -120,5 +123,10 @@ class Server:
 
     def _was_committed(self, number: str) -> bool:
         """Whether a transaction took effect; raises where the server can't be asked."""
-        with cast(Engine, self._engine).connect() as connection:
-            return connection.execute(_STATUS, {"number": number}).scalar() == "committed"
+        give_up = time.monotonic() + _UNDECIDED_S
+        while True:
+            with cast(Engine, self._engine).connect() as connection:
+                status = connection.execute(_STATUS, {"number": number}).scalar()
+            if status != "in progress" or time.monotonic() > give_up:
+                return status == "committed"
+            time.sleep(0.02)

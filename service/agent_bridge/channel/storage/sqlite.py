@@ -57,6 +57,7 @@ class SqliteFile:
         self._place = place
         self._given = place.path
         self._path = place.path
+        self._name = self._log_name = ""
         self._check_s = check_s
         self._network_type = network_type or (lambda path: remote_type(path, read_mounts()))
         self._main: Mark | None = None
@@ -80,7 +81,8 @@ class SqliteFile:
         self._readers = _engine(self._connect_reader, "BEGIN", QueuePool)
         self._writer = self._writers.connect()
         self.journal_mode = str(_raw(self._writer).execute("PRAGMA journal_mode").fetchone()[0])
-        self._main = _mark(self._path)
+        self._name, self._log_name = str(self._path), f"{self._path}-wal"
+        self._main = _mark(self._name)
         self._log_mark = None
 
     def close(self) -> None:
@@ -94,11 +96,11 @@ class SqliteFile:
 
     def fate(self) -> Fate:
         """See `Backend`. By device and inode: two looks, a few microseconds."""
-        if self._main is None or _mark(self._path) != self._main:
+        if self._main is None or _mark(self._name) != self._main:
             return "gone"
         if self.journal_mode != "wal":
             return "same"
-        log = _mark(Path(f"{self._path}-wal"))
+        log = _mark(self._log_name)
         if self._log_mark is None:
             self._log_mark = log
         return "same" if log == self._log_mark else "log_gone"
@@ -159,7 +161,7 @@ class SqliteFile:
     def log_bytes(self) -> int:
         """See `Backend`."""
         try:
-            return os.stat(f"{self._path}-wal").st_size  # noqa: PTH116 - a name with a suffix behind
+            return Path(f"{self._path}-wal").stat().st_size
         except OSError:
             return 0
 
@@ -247,9 +249,9 @@ def _raw(connection: Connection) -> sqlite3.Connection:
     return cast(sqlite3.Connection, connection.connection.dbapi_connection)
 
 
-def _mark(path: Path) -> Mark | None:
+def _mark(name: str) -> Mark | None:
     try:
-        found = os.stat(path)  # noqa: PTH116 - on the way of every write
+        found = os.stat(name)  # noqa: PTH116 - on the way of every write
     except OSError:
         return None
     return found.st_dev, found.st_ino
