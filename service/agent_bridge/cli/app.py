@@ -35,6 +35,12 @@ _TOPICS = {
     "import_verbs": ("import",),
     "status_verb": ("status",),
     "opencode_verbs": ("opencode",),
+    "agents_verbs": ("agents",),
+    "send_verbs": ("send", "reply"),
+    "inbox_verbs": ("inbox", "conversations"),
+    "tail_verb": ("tail",),
+    "prune_verb": ("prune",),
+    "registry_verbs": ("registry",),
     "service_verbs": ("service", "up", "down", "logs"),
 }
 """The topic modules with their commands, in the order of the help."""

@@ -56,7 +56,7 @@ def add(
 ) -> Result:
     """Remember something."""
     _check_origin(source, session)
-    wanted = _text(text)
+    wanted = given_text(text)
     tags = tuple(dict.fromkeys(one.strip() for one in tag or () if one.strip()))
     place = writable(scope, project)
     added = place.store.add(
@@ -101,7 +101,7 @@ def edit(
     new = (
         edited(found.id, found.body, lambda: place.store.find(found.path).body)
         if text is None
-        else _text(text)
+        else given_text(text)
     )
     if new.strip() == found.body.strip():
         return Result(
@@ -123,7 +123,7 @@ def _check_origin(source: str, session: str) -> None:
             raise UsageError(f"{option} takes letters, digits and `._:-`, at most 100: {value!r}")
 
 
-def _text(given: str) -> str:
+def given_text(given: str) -> str:
     """The text itself, or what stdin holds for `-`. Raises UsageError where it is empty or no UTF-8."""
     if given == "-":
         try:

@@ -21,7 +21,7 @@ FACT = "FACT"
 TEXT = "TEXT"
 """Stands for the id of a text that waits for review."""
 
-_GROUPS = ("service", "opencode", "review")
+_GROUPS = ("service", "opencode", "review", "agents", "registry")
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,18 @@ CASES = (
     Case(("opencode", "remove-plugin")),
     Case(("opencode", "status")),
     Case(("opencode", "context")),
+    Case(("agents",), 3, "not_running"),
+    Case(("agents", "health"), 3, "not_running"),
+    Case(("send", "somebody", "Is it green?"), 3, "not_running"),
+    Case(("inbox",), 3, "not_running"),
+    Case(("inbox", "--all", "--expired"), 2, "usage"),
+    Case(("reply", "something", "It is."), 3, "not_running"),
+    Case(("conversations",), 3, "not_running"),
+    Case(("tail",), 3, "not_running"),
+    Case(("prune",), 3, "not_running"),
+    Case(("registry", "start")),
+    Case(("registry", "stop")),
+    Case(("registry", "status"), 3, "not_running"),
     Case(("status",), 3),
     Case(("status", "--memory")),
     Case(("up",)),

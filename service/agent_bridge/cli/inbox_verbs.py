@@ -1,0 +1,207 @@
+"""`inbox` and `conversations`: a person reads what agents wrote."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from agent_bridge.channel.clock import wall_ms
+from agent_bridge.channel.errors import UnknownError
+from agent_bridge.channel.model import AckState, ActorType, ConversationStatus, Message
+from agent_bridge.channel.writes import Acknowledge
+from agent_bridge.cli.app import JsonOption, Verbs
+from agent_bridge.cli.messages_shown import conversation_table, shown_ack, shown_message
+from agent_bridge.cli.person import person
+from agent_bridge.cli.printing import harmless_line, put
+from agent_bridge.cli.registry_access import IdentityOption, connect, identity_of
+from agent_bridge.cli.result import Message as Remark
+from agent_bridge.cli.result import Result, info
+from agent_bridge.client.answers import Thread
+from agent_bridge.client.http import Registry, View
+from agent_bridge.errors import UsageError
+
+_PANEL = "Channel"
+
+LimitOption = Annotated[
+    int, typer.Option("--limit", "-n", min=1, max=200, metavar="N", help="So many at most.")
+]
+BeforeOption = Annotated[
+    str | None,
+    typer.Option("--before", metavar="CURSOR", help="The page after: what the last one said at its end."),
+]
+FullOption = Annotated[bool, typer.Option("--full", help="Show whole texts.")]
+
+
+def register(verbs: Verbs) -> None:
+    """Add the commands of this module."""
+    verbs.verb("inbox", panel=_PANEL)(inbox)
+    verbs.verb("conversations", panel=_PANEL)(conversations)
+
+
+def inbox(
+    *,
+    agent: Annotated[
+        str | None,
+        typer.Option("--as", metavar="AGENT", help="Another one's inbox, by its id; nothing is marked then."),
+    ] = None,
+    expired: Annotated[
+        bool, typer.Option("--expired", help="What stayed unanswered until its time was over.")
+    ] = False,
+    every: Annotated[bool, typer.Option("--all", help="What was dealt with, too.")] = False,
+    peek: Annotated[bool, typer.Option("--peek", help="Don't mark anything as displayed.")] = False,
+    limit: LimitOption = 25,
+    before: BeforeOption = None,
+    full: FullOption = False,
+    identity: IdentityOption = None,
+    as_json: JsonOption = False,
+) -> Result:
+    """Show the messages that await you, the oldest first.
+
+    What is shown is marked as displayed: a message that awaits no answer leaves the inbox by that.
+    """
+    if expired and every:
+        raise UsageError("--expired and --all exclude each other.")
+    view: View = "expired" if expired else "all" if every else "open"
+    who = person(identity_of(identity))
+    agent_id = agent or who.agent_id
+    with connect(identity) as registry:
+        page = registry.inbox(agent_id, view=view, limit=limit, before=before)
+        now = wall_ms()
+        texts = [shown_message(message, full=full, now=now) for message in page.items]
+        if texts and not as_json:
+            put("\n\n".join(texts))
+        marked = [] if peek or agent_id != who.agent_id else _mark(registry, page.items, agent_id)
+    return Result(
+        "inbox",
+        data={
+            "agentId": agent_id,
+            "view": view,
+            "messages": [message.as_wire() for message in page.items],
+            "next": page.next_before,
+            "open": page.total,
+            "marked": marked,
+        },
+        messages=_inbox_remarks(page.items, page.next_before, view),
+    )
+
+
+def conversations(
+    conversation: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="One conversation, in full; the beginning of its id.")
+    ] = None,
+    *,
+    status: Annotated[
+        ConversationStatus | None, typer.Option("--status", help="Only those that are so.")
+    ] = None,
+    participant: Annotated[
+        str | None, typer.Option("--participant", metavar="AGENT", help="Only those in which it takes part.")
+    ] = None,
+    pending: Annotated[bool, typer.Option("--pending", help="Only those that await an answer.")] = False,
+    archived: Annotated[
+        bool, typer.Option("--archived", help="Those that came to an end a while ago, too.")
+    ] = False,
+    acks: Annotated[
+        bool, typer.Option("--acks", help="Of one conversation, how far each message came.")
+    ] = False,
+    limit: LimitOption = 25,
+    before: BeforeOption = None,
+    full: FullOption = False,
+    identity: IdentityOption = None,
+) -> Result:
+    """List conversations, the newest first, or show one."""
+    with connect(identity) as registry:
+        if conversation is not None:
+            if status or participant or pending or archived:
+                raise UsageError("One conversation is shown whole; the filters are for the list.")
+            thread = _thread(registry, conversation, limit, before)
+            return _shown_thread(thread, full=full, acks=acks)
+        if acks:
+            raise UsageError("--acks is for one conversation: name it.")
+        page = registry.conversations(
+            pending=pending,
+            status=status,
+            participant=participant,
+            archived=archived or None,
+            limit=limit,
+            before=before,
+        )
+    return Result(
+        "conversations",
+        data={
+            "conversations": [one.as_wire() for one in page.items],
+            "next": page.next_before,
+            "total": page.total,
+        },
+        view=(conversation_table(page.items),),
+        messages=_more(page.next_before) if page.items else (info("There are no such conversations."),),
+    )
+
+
+def _mark(registry: Registry, messages: tuple[Message, ...], agent_id: str) -> list[str]:
+    """Say of messages that were shown that they are displayed; returns the ids."""
+    shown = [message for message in messages if message.state.rank < AckState.DISPLAYED.rank]
+    for message in shown:
+        registry.ack(
+            Acknowledge(
+                identity=message.identity,
+                conversation_id=message.conversation_id,
+                message_id=message.message_id,
+                state=AckState.DISPLAYED,
+                actor_id=agent_id,
+                actor_type=ActorType.CLIENT,
+            )
+        )
+    return [message.message_id for message in shown]
+
+
+def _inbox_remarks(messages: tuple[Message, ...], following: str | None, view: View) -> tuple[Remark, ...]:
+    if not messages:
+        nothing = {
+            "open": "Nothing awaits you.",
+            "expired": "Nothing has expired.",
+            "all": "The inbox is empty.",
+        }
+        return (info(nothing[view]),)
+    asks = any(one.expects_response and not one.state.is_terminal for one in messages)
+    answer = (info("Answer with `agent-bridge reply MESSAGE TEXT`."),) if asks else ()
+    return (*answer, *_more(following))
+
+
+def _thread(registry: Registry, key: str, limit: int, before: str | None) -> Thread:
+    """The conversation of that id, else the one of the newest whose id begins so."""
+    try:
+        return registry.conversation(key, limit=limit, before=before)
+    except UnknownError:
+        found = [
+            one.conversation_id
+            for one in registry.conversations(limit=200, archived=True).items
+            if one.conversation_id.startswith(key)
+        ]
+        if len(found) != 1:
+            raise
+    return registry.conversation(found[0], limit=limit, before=before)
+
+
+def _shown_thread(thread: Thread, *, full: bool, acks: bool) -> Result:
+    now = wall_ms()
+    parts = [shown_message(message, full=full, now=now) for message in thread.messages]
+    if acks and thread.acks:
+        parts.append("\n".join(shown_ack(ack) for ack in thread.acks))
+    hidden = (info("It is hidden from this agent's list."),) if thread.suppressed else ()
+    return Result(
+        "conversations",
+        data={
+            "conversationId": thread.conversation_id,
+            "messages": [message.as_wire() for message in thread.messages],
+            "acknowledgements": [ack.as_wire() for ack in thread.acks],
+            "suppressed": thread.suppressed,
+            "next": thread.next_before,
+        },
+        view=("\n\n".join(parts),),
+        messages=(*hidden, *_more(thread.next_before)),
+    )
+
+
+def _more(following: str | None) -> tuple[Remark, ...]:
+    return () if following is None else (info(f"There are more: `--before {harmless_line(following)}`."),)
