@@ -19,7 +19,7 @@ from agent_bridge.registry.ag_ui import AgUiRoute
 from agent_bridge.registry.answers import Receive, Scope, as_json
 from agent_bridge.registry.answers import Send as SendBack
 from agent_bridge.registry.calls import CALLER, Call, GoneError
-from agent_bridge.registry.errors_on_wire import Refusals
+from agent_bridge.registry.errors_on_wire import Refusals, closing
 from agent_bridge.registry.openapi import document
 from agent_bridge.registry.security import Caller
 from agent_bridge.registry.sockets import Endpoint
@@ -43,7 +43,7 @@ class Registry:
     """Lets in whom `access` lets in, and answers them; keeps count of what was refused or failed."""
 
     def __init__(self, hub: Hub, access: Access, settings: Settings) -> None:
-        self.refusals = Refusals()
+        self.refusals = Refusals(hub.traffic)
         self._access = access
         self._limit = settings.message_bytes
         endpoints = {
@@ -71,8 +71,8 @@ class Registry:
         else:
             await self._routed(scope, receive, send)
 
-    def describe(self) -> dict[str, Any]:
-        """What was refused and what failed, for `status`. From any thread."""
+    def describe(self) -> dict[str, int]:
+        """How often requests were refused, by code, for `status`. From any thread."""
         return self.refusals.describe()
 
 
@@ -158,7 +158,8 @@ async def _no_such_route(_request: Request, raised: Exception) -> Response:
 async def _turn_away(scope: Scope, send: SendBack, error: ChannelError, refusals: Refusals) -> None:
     answer = refusals.answer(error)
     if scope["type"] == "http":
-        await answer.send(send)
+        # Its body isn't read, so the connection can't go on to a next request.
+        await closing(answer).send(send)
         return
     if "websocket.http.response" not in scope.get("extensions", {}):
         await send({"type": "websocket.close"})
