@@ -13,6 +13,9 @@ T = TypeVar("T")
 MAX_PAGE = 200
 """Entries that one page has at most; a higher `limit` counts as this one."""
 
+COUNT_LIMIT = 10_000
+"""What a count stops at: it stands for that many or more."""
+
 View = Literal["open", "expired", "all"]
 """Of an inbox: what awaits its recipient, what it left unanswered until the time was over, or everything."""
 

@@ -9,11 +9,16 @@ literally: see the `IS_…` clauses here, which both use.
 from __future__ import annotations
 
 import uuid
+from functools import cache
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from agent_bridge.channel.clock import Moment
 
 METADATA = sa.MetaData()
 
+# Tables that are little more than their key have no row ids (`sqlite_with_rowid=False`): one tree fewer.
 # A plain INTEGER PRIMARY KEY is SQLite's row id, so its rows lie in the order of seq.
 _SEQ = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
@@ -57,6 +62,7 @@ ACKS = sa.Table(
     sa.Column("actor_id", sa.Text, nullable=False),
     sa.Column("actor_type", sa.Text, nullable=False),
     sa.Column("acked_at", sa.BigInteger, nullable=False),
+    sa.Column("counted", sa.SmallInteger, nullable=False),  # whether it raised its message's state
     sa.Column("detail", sa.Text),  # JSON, ASCII only
 )
 
@@ -84,6 +90,7 @@ PARTICIPANTS = sa.Table(
     sa.Column("agent_id", sa.Text, primary_key=True),
     sa.Column("last_seq", sa.BigInteger, nullable=False),  # both as in the conversation, for paging
     sa.Column("archived", sa.SmallInteger, nullable=False),
+    sqlite_with_rowid=False,
 )
 
 # A revived one stays with `hidden` 0: whoever was away learns of both by its seq.
@@ -95,6 +102,7 @@ SUPPRESSIONS = sa.Table(
     sa.Column("agent_id", sa.Text, primary_key=True),
     sa.Column("hidden", sa.SmallInteger, nullable=False),
     sa.Column("seq", sa.BigInteger, nullable=False),
+    sqlite_with_rowid=False,
 )
 
 # Which broadcasts an agent has seen: all up to `seen_up_to`, and beyond it those with a receipt.
@@ -104,6 +112,7 @@ BROADCAST_MARKS = sa.Table(
     sa.Column("identity", sa.Text, primary_key=True),
     sa.Column("agent_id", sa.Text, primary_key=True),
     sa.Column("seen_up_to", sa.BigInteger, nullable=False),
+    sqlite_with_rowid=False,
 )
 
 RECEIPTS = sa.Table(
@@ -112,6 +121,7 @@ RECEIPTS = sa.Table(
     sa.Column("identity", sa.Text, primary_key=True),
     sa.Column("agent_id", sa.Text, primary_key=True),
     sa.Column("seq", sa.BigInteger, primary_key=True),  # the message's
+    sqlite_with_rowid=False,
 )
 
 _m, _c = MESSAGES.c, CONVERSATIONS.c
@@ -123,6 +133,7 @@ HAS_DEADLINE = sa.text("messages.due IS NOT NULL AND messages.to_agent_id IS NOT
 IS_BROADCAST = sa.text("messages.to_agent_id IS NULL")
 IS_LISTED = sa.text("conversations.archived = 0 AND conversations.status > 0")
 IS_FINISHED = sa.text("conversations.archived = 0 AND conversations.status > 1")
+HAS_COUNTED = sa.text("acks.counted = 1")
 IS_HIDDEN = sa.text("suppressions.hidden = 1")
 
 
@@ -143,6 +154,7 @@ _index("messages_with_deadline", _m.identity, _m.to_agent_id, _m.seq, where=HAS_
 _index("messages_broadcast", _m.identity, _m.seq, where=IS_BROADCAST)
 _index("acks_by_message", ACKS.c.identity, ACKS.c.message_id, ACKS.c.seq)
 _index("acks_by_identity", ACKS.c.identity, ACKS.c.seq)
+_index("acks_counted", ACKS.c.identity, ACKS.c.conversation_id, ACKS.c.seq, where=HAS_COUNTED)
 _index("conversations_by_identity", _c.identity, _c.archived, _c.last_seq)
 _index("conversations_by_seq", _c.last_seq)
 _index("conversations_by_status", _c.identity, _c.status, _c.last_seq, where=IS_LISTED)
@@ -160,9 +172,41 @@ _index("suppressions_by_seq", SUPPRESSIONS.c.seq)
 _index("receipts_by_seq", RECEIPTS.c.seq)
 
 
+def written_moment(moment: Moment) -> str:
+    """A moment as `meta` has it under `moment`."""
+    return f"{moment.wall} {moment.steady}"
+
+
+def read_moment(text: str) -> Moment:
+    """The moment in it; 0, 0 stands for none."""
+    wall, steady = text.split()
+    return Moment(int(wall), int(steady))
+
+
+@cache
+def _inserting(table: sa.Table, dialect: str) -> sa.Insert:
+    if dialect == "postgresql":
+        return postgresql.insert(table).on_conflict_do_nothing()
+    return sqlite.insert(table).on_conflict_do_nothing()
+
+
+def insert_missing(connection: sa.Connection, table: sa.Table) -> sa.Insert:
+    """An INSERT that passes over rows whose key is there."""
+    return _inserting(table, connection.dialect.name)
+
+
 def create(connection: sa.Connection) -> None:
     """Make the tables in an empty database, and its epoch."""
     METADATA.create_all(connection, checkfirst=False)
     connection.execute(
-        sa.insert(META), [{"name": "epoch", "value": uuid.uuid4().hex}, {"name": "last_seq", "value": "0"}]
+        sa.insert(META),
+        [
+            {"name": "epoch", "value": uuid.uuid4().hex},
+            {"name": "last_seq", "value": "0"},
+            {"name": "moment", "value": written_moment(Moment(0, 0))},
+        ],
     )
+
+
+MIGRATIONS = (create,)
+"""The steps that `migrations.migrate` carries out, oldest first; a released one is never changed."""

@@ -1,0 +1,96 @@
+"""Inboxes: what awaits one agent. Messages to it, and broadcasts that it hasn't seen."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy import bindparam
+
+from agent_bridge.channel.model import AckState, Message
+from agent_bridge.channel.storage.answers import COUNT_LIMIT, MAX_PAGE, Page, View
+from agent_bridge.channel.storage.broadcasts import UNSEEN, seen_up_to
+from agent_bridge.channel.storage.rows import MESSAGE_COLUMNS, message_of
+from agent_bridge.channel.storage.schema import HAS_DEADLINE, IS_BROADCAST, IS_OPEN, MESSAGES
+
+_m = MESSAGES.c
+_MINE = (_m.identity == bindparam("identity"), _m.to_agent_id == bindparam("agent_id"))
+_OTHERS = (_m.identity == bindparam("identity"), IS_BROADCAST, _m.from_agent_id != bindparam("agent_id"))
+_IN_TIME = sa.or_(_m.due.is_(None), _m.due > bindparam("now"))
+_TOO_LATE = _m.due <= bindparam("now")
+_UNANSWERED = sa.or_(
+    sa.and_(_m.expects_response == 1, _m.state < AckState.ANSWERED.rank),
+    sa.and_(_m.expects_response == 0, _m.state < AckState.DISPLAYED.rank),
+)
+
+_CONDITIONS: Final[dict[View, tuple[tuple[Any, ...], tuple[Any, ...]]]] = {
+    "open": ((*_MINE, IS_OPEN, _IN_TIME), (*UNSEEN, _IN_TIME)),
+    "expired": ((*_MINE, HAS_DEADLINE, _TOO_LATE, _UNANSWERED), (*UNSEEN, _TOO_LATE)),
+    "all": (_MINE, _OTHERS),
+}
+_AFTER = _m.seq > bindparam("cursor")
+_BEFORE = _m.seq < bindparam("cursor")
+
+
+def _pages(view: View, *, newest_first: bool) -> tuple[sa.Select[Any], ...]:
+    order = _m.seq.desc() if newest_first else _m.seq
+    cursor = _BEFORE if newest_first else _AFTER
+    return tuple(
+        sa.select(*MESSAGE_COLUMNS).where(*conditions, cursor).order_by(order).limit(bindparam("rows"))
+        for conditions in _CONDITIONS[view]
+    )
+
+
+def _count(conditions: tuple[Any, ...]) -> sa.Select[Any]:
+    few = sa.select(sa.literal(1)).where(*conditions).limit(COUNT_LIMIT).select_from(MESSAGES).subquery()
+    return sa.select(sa.func.count()).select_from(few)
+
+
+PAGES: Final = {
+    (view, newest_first): _pages(view, newest_first=newest_first)
+    for view in _CONDITIONS
+    for newest_first in (False, True)
+}
+"""The two queries of each view, for messages to the agent and for broadcasts, by view and order."""
+COUNTS: Final = tuple(_count(conditions) for conditions in _CONDITIONS["open"])
+"""The two counts of the open view."""
+
+_HIGHEST = (1 << 63) - 1
+
+
+def inbox(
+    connection: sa.Connection,
+    identity: str,
+    agent_id: str,
+    *,
+    now: int,
+    limit: int,
+    before: int | None,
+    view: View,
+    newest_first: bool,
+) -> Page[Message]:
+    """A page of an inbox; `now` is steady time in ms, `before` the `next` of the page before."""
+    limit = max(1, min(limit, MAX_PAGE))
+    cursor = before if before is not None else _HIGHEST if newest_first else 0
+    asked = _asked(connection, identity, agent_id, now)
+    asked |= {"cursor": max(-1, min(cursor, _HIGHEST)), "rows": limit + 1}
+    rows = [row for query in PAGES[view, newest_first] for row in connection.execute(query, asked).tuples()]
+    rows.sort(key=lambda row: row[0], reverse=newest_first)
+    messages = tuple(message_of(row) for row in rows[:limit])
+    return Page(messages, messages[-1].seq if len(rows) > limit else None)
+
+
+def inbox_count(connection: sa.Connection, identity: str, agent_id: str, *, now: int) -> int:
+    """How many messages the open view has on all pages, `COUNT_LIMIT` at most."""
+    asked = _asked(connection, identity, agent_id, now)
+    counts: list[int] = [connection.execute(query, asked).scalar_one() for query in COUNTS]
+    return min(COUNT_LIMIT, sum(counts))
+
+
+def _asked(connection: sa.Connection, identity: str, agent_id: str, now: int) -> dict[str, Any]:
+    return {
+        "identity": identity,
+        "agent_id": agent_id,
+        "now": now,
+        "seen_up_to": seen_up_to(connection, identity, agent_id),
+    }
