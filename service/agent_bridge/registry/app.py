@@ -34,23 +34,22 @@ if TYPE_CHECKING:
 Answering = Callable[[Call, SendBack], Awaitable[None]]
 
 
-def make_app(hub: Hub, access: Access, settings: Settings) -> Registry:
-    """The application for uvicorn. `settings` give the size that a body may have."""
-    return Registry(hub, access, settings)
+def make_app(hub: Hub, access: Access, _settings: Settings) -> Registry:
+    """The application for uvicorn. How large a body may be stands in `access`, and may change."""
+    return Registry(hub, access)
 
 
 class Registry:
     """Lets in whom `access` lets in, and answers them; keeps count of what was refused or failed."""
 
-    def __init__(self, hub: Hub, access: Access, settings: Settings) -> None:
+    def __init__(self, hub: Hub, access: Access) -> None:
         self.refusals = Refusals(hub.traffic)
         self._access = access
-        self._limit = settings.message_bytes
         endpoints = {
-            (method, path): _Endpoint(_at_once(handler), self.refusals, self._limit)
+            (method, path): _Endpoint(_at_once(handler), self.refusals, access)
             for method, path, handler in routes.handlers(hub, access.dashboard)
         }
-        endpoints["POST", routes.AG_UI] = _Endpoint(AgUiRoute(hub).run, self.refusals, self._limit)
+        endpoints["POST", routes.AG_UI] = _Endpoint(AgUiRoute(hub).run, self.refusals, access)
         self._send_message = endpoints["POST", routes.SEND]
         self._routed = _fastapi(endpoints, Endpoint(hub, identity_of))
 
@@ -85,10 +84,10 @@ def identity_of(scope: Scope) -> str | None:
 class _Endpoint:
     """A handler as an ASGI application of its own: nothing it raises gets any further."""
 
-    def __init__(self, answer: Answering, refusals: Refusals, limit: int) -> None:
+    def __init__(self, answer: Answering, refusals: Refusals, access: Access) -> None:
         self._answer = answer
         self._refusals = refusals
-        self._limit = limit
+        self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: SendBack) -> None:
         begun = False
@@ -99,7 +98,7 @@ class _Endpoint:
             await send(message)
 
         try:
-            await self._answer(Call(scope, receive, self._limit), sending)
+            await self._answer(Call(scope, receive, self._access.message_bytes), sending)
         except GoneError:
             return
         except ChannelError as error:

@@ -15,6 +15,7 @@ import uvloop
 from agent_bridge.channel.clock import Timeline
 from agent_bridge.channel.storage.place import Place
 from agent_bridge.registry.app import make_app
+from agent_bridge.registry.http_protocol import BoundedHttp
 from agent_bridge.registry.hub import Hub
 from agent_bridge.registry.security import Access
 from agent_bridge.registry.sockets import uvicorn_options
@@ -123,7 +124,7 @@ class RegistryServer:
     def _config(self) -> uvicorn.Config:
         return uvicorn.Config(
             self._app,
-            http="httptools",
+            http=BoundedHttp,
             lifespan="off",
             log_config=None,
             access_log=False,
