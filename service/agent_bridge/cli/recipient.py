@@ -23,7 +23,7 @@ def recipient(rows: Iterable[AgentRow], target: str, who: Person, *, client: str
     rows = tuple(rows)
     asked = Request(identity=who.identity, sender_id=who.agent_id)
     own = [one for one in rows if one.identity == who.identity and one.is_client]
-    if any(one.agent_id.startswith(target) for one in own) or target.startswith("client-"):
+    if any(one.agent_id.startswith(target) for one in own):
         return resolve(rows, _with(asked, client_id=target))
     named = [one for one in own if one.healthy and one.name.casefold() == target.casefold()]
     named = [one for one in named if one.agent_id != who.agent_id]
@@ -32,6 +32,8 @@ def recipient(rows: Iterable[AgentRow], target: str, who: Person, *, client: str
     try:
         return resolve(rows, _with(asked, project=_path(target), client_type=client))
     except UnknownError as error:
+        if target.startswith("client-"):
+            return resolve(rows, _with(asked, client_id=target))  # or it says what became of that one
         raise UnknownError(
             f"No session has the id or name {shown_name(target)!r}, or works in such a project.",
             remedy=error.remedy or "`agent-bridge agents --all` lists all sessions.",
