@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 STOP_SECONDS = 3.0
 """What sockets, requests and the database get to end well."""
-FIRST_REST, LONGEST_REST = 1.0, 60.0
+FIRST_REST, LONGEST_REST = 1.0, 15.0
 """Seconds until a registry that failed is tried again: from the first, doubled each time, to the longest."""
 
 _log = get_logger("registry")

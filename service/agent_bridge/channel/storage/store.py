@@ -50,7 +50,8 @@ class Store:
         on_commit: Callable[[Sequence[Settled]], None],
     ) -> None:
         self._timeline = timeline
-        self._inbox_limit = inbox_limit
+        self.inbox_limit = inbox_limit
+        """May be changed at any time; holds for the writes after that."""
         self._on_commit = on_commit
         self._epoch = ""
         self._database = Database(place, MIGRATIONS, opened=self._opened)
@@ -167,7 +168,7 @@ class Store:
 
     def expire(self, now: Moment, batch: int = 500) -> SweepResult:
         """Give pending messages whose time is over a `failed` ack by the registry."""
-        return self._sweep(lambda connection: sweeps.expire(connection, now, batch, self._inbox_limit))
+        return self._sweep(lambda connection: sweeps.expire(connection, now, batch, self.inbox_limit))
 
     def archive(self, now: Moment, older_than_ms: int, batch: int = 500) -> SweepResult:
         """Take finished conversations out of the list, whose last word is older than `older_than_ms`."""
@@ -194,7 +195,7 @@ class Store:
     def _apply(
         self, connection: sa.Connection, writes: Sequence[Write], moment: Moment
     ) -> list[Outcome | ChannelError]:
-        return apply(connection, writes, moment, inbox_limit=self._inbox_limit)
+        return apply(connection, writes, moment, inbox_limit=self.inbox_limit)
 
     def _opened(self, connection: sa.Connection) -> None:
         meta = dict(connection.execute(sa.select(META.c.name, META.c.value)).tuples().all())

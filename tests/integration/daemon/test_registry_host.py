@@ -1,0 +1,346 @@
+"""The registry in the running service, seen from outside: when it is loaded, how it stands, how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
+
+from agent_bridge import paths
+from agent_bridge.channel.errors import TooManyError
+from agent_bridge.channel.model import Draft, Kind
+from agent_bridge.client.address import find
+from agent_bridge.client.http import Registry
+from agent_bridge.daemon import client
+from agent_bridge.errors import AgentBridgeError, NotRunningError
+from agent_bridge.projects import Project
+from integration.daemon.conftest import Service, Starter, wait_for_text
+
+Maker = Callable[..., Project]
+NOBODY = 65_534
+
+
+def chat(name: str = "m1", *, sender: str = "a", to: str | None = "b") -> Draft:
+    return Draft(
+        identity="global",
+        from_agent_id=sender,
+        to_agent_id=to,
+        kind=Kind.CHAT,
+        content=f"this is {name}",
+        message_id=name,
+    )
+
+
+def state_is(*states: str) -> Callable[[dict[str, Any]], bool]:
+    return lambda status: status["registry"]["state"] in states
+
+
+def read_on(peer: ClientConnection) -> None:
+    """Read until the other side closes."""
+    while True:
+        peer.recv(5)
+
+
+def has_loaded(service: Service) -> bool:
+    """Whether the registry's libraries are in the process."""
+    return "uvloop" in Path(f"/proc/{service.process.pid}/maps").read_text()
+
+
+def sweep_of(status: dict[str, Any], name: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(one for one in status["registry"]["sweeps"] if one["name"] == name)
+    return found
+
+
+def send(*drafts: Draft) -> None:
+    with Registry(find()) as registry:
+        for draft in drafts:
+            registry.send(draft)
+
+
+def test_it_listens_when_the_service_is_ready_and_is_loaded_for_the_first_caller(
+    start_service: Starter,
+) -> None:
+    service = start_service()
+    registry = client.read_status()["registry"]
+    assert (registry["state"], registry["reasons"], registry["store"]) == ("idle", [], None)
+    assert json.loads(paths.registry_address().read_bytes()) == {
+        "url": registry["url"],
+        "pid": service.process.pid,
+    }
+    assert registry["token_file"] == str(paths.registry_token())
+    for path in (paths.registry_address(), paths.registry_token()):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert not has_loaded(service)
+    assert not paths.channel_database().parent.exists()
+
+    assert httpx.get(f"{registry['url']}/health", timeout=20).json() == {"status": "ok"}
+    assert has_loaded(service)
+    registry = service.wait_status(state_is("ok"))["registry"]
+    assert registry["store"]["state"] == "ok"
+    assert registry["store"]["path"] == str(paths.channel_database())
+    assert {sweep["name"] for sweep in registry["sweeps"]} == {
+        "expiry",
+        "terminal",
+        "retention",
+        "presence",
+        "upkeep",
+    }
+
+
+def test_with_messages_it_is_loaded_without_a_caller_once_the_service_is_ready(
+    start_service: Starter,
+) -> None:
+    service = start_service()
+    send(chat())
+    assert service.end() == 0
+    service = start_service()
+    status = service.wait_status(state_is("ok"))
+    assert status["registry"]["store"]["messages"] == 1
+    assert has_loaded(service)
+
+
+def test_a_port_in_use_is_left_alone_and_told(start_service: Starter) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        start_service(f"registry_port={port}")
+        status = client.read_status()
+    assert status["state"] == "ok"
+    assert status["registry"]["url"] != f"http://127.0.0.1:{port}"
+    assert status["registry"]["notices"] == [
+        f"Port {port} was in use, so the registry listens on {status['registry']['url'].rpartition(':')[2]}."
+    ]
+    send(chat())
+
+
+def test_two_services_of_two_homes_have_a_registry_each(
+    start_service: Starter, sealed_home: Path, short_tmp: Path
+) -> None:
+    start_service()
+    send(chat("first"))
+    other_home = {"HOME": str(short_tmp / "other"), "XDG_RUNTIME_DIR": str(short_tmp / "run2")}
+    other_home |= {"XDG_STATE_HOME": str(short_tmp / "other/state")}
+    other_home |= {"XDG_CONFIG_HOME": str(short_tmp / "other/config")}
+    (short_tmp / "run2").mkdir(mode=0o700)
+    start_service(env=other_home)
+    env = os.environ | other_home
+    assert find(env).url != find().url
+    with Registry(find(env)) as other, Registry(find()) as own:
+        assert other.inbox("b").items == ()
+        assert [message.message_id for message in own.inbox("b").items] == ["first"]
+    stolen = httpx.get(f"{find(env).url}/agents", headers={"Authorization": f"Bearer {find().token}"})
+    assert stolen.status_code == 401
+
+
+def test_a_restart_keeps_port_token_and_messages(start_service: Starter) -> None:
+    service = start_service()
+    send(chat())
+    before = find()
+    assert service.end() == 0
+    start_service()
+    assert find() == before
+    with Registry(find()) as registry:
+        assert [message.message_id for message in registry.inbox("b").items] == ["m1"]
+
+
+def test_it_ends_well_sockets_are_told_and_the_database_is_whole_in_one_file(start_service: Starter) -> None:
+    service = start_service()
+    send(chat())
+    address = find()
+    headers = {"Authorization": f"Bearer {address.token}"}
+    with connect(address.socket_url, additional_headers=headers) as peer:
+        assert json.loads(peer.recv(5))["type"] == "snapshot"
+        started = time.monotonic()
+        service.send(signal.SIGTERM)
+        with pytest.raises(ConnectionClosed):
+            read_on(peer)
+        assert peer.close_code == 1001
+    assert service.process.wait(5) == 0
+    assert time.monotonic() - started < 2.0
+    assert not paths.registry_address().exists()
+    with pytest.raises(NotRunningError):
+        find()
+    assert [path.name for path in paths.channel_database().parent.iterdir()] == ["channel.sqlite"]
+    assert "Traceback" not in service.log.read_text()
+
+
+def test_what_is_answered_while_it_ends_is_stored(start_service: Starter) -> None:
+    service = start_service()
+    send(chat("first"))
+    answered: list[str] = []
+    enough = threading.Event()
+
+    def write(name: str) -> None:
+        try:
+            with Registry(find()) as registry:
+                for number in range(100_000):
+                    posted = registry.send(chat(f"{name}-{number}", sender=name, to=None))
+                    answered.append(posted.message.message_id)
+                    if number == 20:
+                        enough.set()
+        except AgentBridgeError:
+            return  # the service is gone, which is what this thread waits for
+
+    writers = [threading.Thread(target=write, args=(f"w{number}",)) for number in range(4)]
+    for writer in writers:
+        writer.start()
+    assert enough.wait(20)
+    started = time.monotonic()
+    assert service.end() == 0
+    assert time.monotonic() - started < 3.0
+    for writer in writers:
+        writer.join(20)
+    start_service()
+    with Registry(find()) as registry:
+        there = every_stored(registry)
+    assert len(answered) > 20
+    assert set(answered) <= there
+
+
+def every_stored(registry: Registry) -> set[str]:
+    """The ids of all messages, from the events since the beginning."""
+    found: set[str] = set()
+    seq, more = 0, True
+    while more:
+        page = registry.events(seq)
+        found |= {event["data"]["messageId"] for event in page.items if event["type"] == "channel.message"}
+        seq, more = page.seq, page.more
+    return found
+
+
+def test_told_to_stop_while_it_is_being_loaded_it_stops(start_service: Starter) -> None:
+    service = start_service()
+    with socket.create_connection(("127.0.0.1", find().port), 5):
+        service.wait_status(state_is("loading", "ok"))
+        started = time.monotonic()
+        assert service.end() == 0
+        assert time.monotonic() - started < 3.0
+
+
+def test_settings_are_taken_at_a_reload_apart_from_port_and_database(start_service: Starter) -> None:
+    service = start_service()
+    send(chat())
+    assert sweep_of(service.wait_status(state_is("ok")), "expiry")["interval_s"] == 60.0
+    paths.config_file().parent.mkdir(parents=True)
+    paths.config_file().write_text(
+        "expiry_sweep_s = 0.1\nregistry_port = 4000\ninbox_limit = 1\ndatabase_url = 'postgresql://x/y'\n"
+    )
+    service.send(signal.SIGHUP)
+    registry = service.wait_status(lambda status: sweep_of(status, "expiry")["runs"] > 3)["registry"]
+    assert sweep_of({"registry": registry}, "expiry")["interval_s"] == 0.1
+    assert sweep_of({"registry": registry}, "retention")["runs"] == 1
+    assert any("registry_port" in notice and "restart" in notice for notice in registry["notices"])
+    assert any("database_url" in notice and "restart" in notice for notice in registry["notices"])
+    with pytest.raises(TooManyError):
+        send(chat("m2"))
+
+
+def test_a_database_that_nobody_answers_for_is_told_and_the_rest_goes_on(
+    start_service: Starter, make_project: Maker
+) -> None:
+    project = make_project()
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        url = f"postgresql+psycopg://me:secret@127.0.0.1:{silent.getsockname()[1]}/none"
+        service = start_service(f"database_url={url}")
+        status = service.wait_status(state_is("failed"))
+    assert status["state"] == "degraded"
+    assert status["reasons"] == status["registry"]["reasons"]
+    assert "secret" not in json.dumps(status) + service.log.read_text()
+    answer = httpx.get(f"{find().url}/health", timeout=5)
+    assert answer.status_code == 503
+    assert answer.json()["code"] == "storage"
+    (project.store / "entries" / "a.md").write_text("one")
+    wait_for_text(project.root / "OUT.md", "one\n")
+    service.wait_status(lambda status: status["registry"]["failures"] > 1)
+    assert "Traceback" not in service.log.read_text()
+
+
+def test_a_token_that_others_may_read_lets_nobody_in_until_it_is_closed_again(
+    start_service: Starter,
+) -> None:
+    service = start_service()
+    send(chat())
+    address = find()
+    paths.registry_token().chmod(0o644)
+    status = client.read_status()
+    assert status["state"] == "degraded"
+    assert str(paths.registry_token()) in status["registry"]["reasons"][0]
+    headers = {"Authorization": f"Bearer {address.token}"}
+    assert httpx.get(f"{address.url}/agents", headers=headers).status_code == 503
+    paths.registry_token().chmod(0o600)
+    assert httpx.get(f"{address.url}/agents", headers=headers).status_code == 200
+    service.wait_status(lambda status: status["state"] == "ok")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can be another user")
+def test_another_user_is_refused_and_nothing_is_stored(start_service: Starter, short_tmp: Path) -> None:
+    start_service()
+    send(chat())
+    address = find()
+    program = (
+        "import sys, urllib.request, urllib.error\n"
+        "try: print(open(sys.argv[2]).read())\n"
+        "except PermissionError: print('token closed')\n"
+        "request = urllib.request.Request(sys.argv[1] + '/channel/messages', data=sys.argv[3].encode(),\n"
+        "    headers={'Content-Type': 'application/json', 'Authorization': 'Bearer guessed'})\n"
+        "try: print(urllib.request.urlopen(request).status)\n"
+        "except urllib.error.HTTPError as error: print(error.code)\n"
+    )
+    message = json.dumps({"fromAgentId": "x", "kind": "chat", "content": "hello", "toAgentId": "b"})
+    done = subprocess.run(
+        ["/usr/bin/env", "python3", "-c", program, address.url, str(paths.registry_token()), message],
+        user=NOBODY,
+        group=NOBODY,
+        extra_groups=[],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd="/",
+        env={"PATH": "/usr/local/bin:/usr/bin:/bin"},
+    )
+    assert done.stdout.split("\n")[:2] == ["token closed", "401"]
+    with Registry(address) as registry:
+        assert [message.message_id for message in registry.inbox("b").items] == ["m1"]
+
+
+def test_a_save_arrives_while_messages_pour_in(start_service: Starter, make_project: Maker) -> None:
+    project = make_project()
+    service = start_service("send_burst=1000000", "inbox_limit=1000000")
+    send(chat("first"))
+    ended = threading.Event()
+
+    def pour(name: str) -> None:
+        with Registry(find()) as registry:
+            number = 0
+            while not ended.is_set():
+                number += 1
+                registry.send(chat(f"{name}-{number}", sender=name))
+
+    writers = [threading.Thread(target=pour, args=(f"w{number}",)) for number in range(4)]
+    for writer in writers:
+        writer.start()
+    try:
+        for number in range(5):
+            (project.store / "entries" / "a.md").write_text(f"{number}")
+            assert wait_for_text(project.root / "OUT.md", f"{number}\n") < 1.0
+    finally:
+        ended.set()
+        for writer in writers:
+            writer.join(20)
+    assert client.read_status()["watch"]["missed"] == 0
+    assert service.wait_status(state_is("ok"))["state"] == "ok"
