@@ -18,6 +18,7 @@ from agent_bridge.channel.clock import Moment
 from agent_bridge.channel.model import Message
 from agent_bridge.channel.states import Roll
 from agent_bridge.channel.storage.broadcasts import note_seen
+from agent_bridge.channel.storage.prepared import Prepared
 from agent_bridge.channel.storage.rows import (
     MESSAGE_COLUMNS,
     STATES,
@@ -46,7 +47,7 @@ _IDS_AT_ONCE: Final = 500
 
 _m, _c, _s, _p = MESSAGES.c, CONVERSATIONS.c, SUPPRESSIONS.c, PARTICIPANTS.c
 _IDS: sa.BindParameter[str] = bindparam("ids", expanding=True)
-_META = sa.select(META.c.name, META.c.value)
+_META = Prepared(sa.select(META.c.name, META.c.value))
 _NOTED_AFTER_MS: Final = 1000
 _MESSAGES = sa.select(*MESSAGE_COLUMNS).where(_m.identity == bindparam("identity"), _m.message_id.in_(_IDS))
 _CONVERSATIONS = sa.select(CONVERSATIONS).where(
@@ -60,15 +61,15 @@ _OPEN_COUNTS = (
     .where(_m.identity == bindparam("identity"), _m.to_agent_id.in_(_IDS), IS_OPEN)
     .group_by(_m.to_agent_id)
 )
-_INSERT_MESSAGES = sa.insert(MESSAGES)
+_INSERT_MESSAGES = Prepared(sa.insert(MESSAGES))
 _STATE = ("state", "open")
 _SENT_ANEW = (*_STATE, "seq", "attempt_count", "created_at", "expires_at", "due")
 _STORED = sa.update(MESSAGES).where(_m.seq == bindparam("stored_seq"))
 # Apart, as SQLite writes every index of a row anew whose seq is so much as named.
-_UPDATE_STATES = _STORED.values({name: bindparam(f"new_{name}") for name in _STATE})
-_SEND_ANEW = _STORED.values({name: bindparam(f"new_{name}") for name in _SENT_ANEW})
-_INSERT_ACKS = sa.insert(ACKS)
-_INSERT_CONVERSATIONS = sa.insert(CONVERSATIONS)
+_UPDATE_STATES = Prepared(_STORED.values({name: bindparam(f"new_{name}") for name in _STATE}))
+_SEND_ANEW = Prepared(_STORED.values({name: bindparam(f"new_{name}") for name in _SENT_ANEW}))
+_INSERT_ACKS = Prepared(sa.insert(ACKS))
+_INSERT_CONVERSATIONS = Prepared(sa.insert(CONVERSATIONS))
 _ROLLED = (
     "message_count",
     "pending_count",
@@ -80,23 +81,28 @@ _ROLLED = (
     "touched",
     "archived",
 )
-_UPDATE_CONVERSATIONS = (
+_UPDATE_CONVERSATIONS = Prepared(
     sa.update(CONVERSATIONS)
-    .where(_c.identity == bindparam("in_identity"), _c.conversation_id == bindparam("in_conversation"))
+    .where(_c.identity == bindparam("identity"), _c.conversation_id == bindparam("conversation_id"))
     .values({name: bindparam(name) for name in _ROLLED})
 )
-_MOVE_PARTICIPANTS = (
+_JOIN = Prepared(insert_missing(PARTICIPANTS))
+_MOVE_PARTICIPANTS = Prepared(
     sa.update(PARTICIPANTS)
-    .where(_p.identity == bindparam("in_identity"), _p.conversation_id == bindparam("in_conversation"))
-    .values(last_seq=bindparam("last_seq"), archived=0)
+    .where(_p.identity == bindparam("identity"), _p.conversation_id == bindparam("conversation_id"))
+    .values(last_seq=bindparam("last_seq"), archived=sa.literal_column("0"))
 )
-_SET_META = sa.update(META).where(META.c.name == bindparam("key")).values(value=bindparam("value"))
-_DROP_SUPPRESSION = sa.delete(SUPPRESSIONS).where(
-    _s.identity == bindparam("in_identity"),
-    _s.conversation_id == bindparam("in_conversation"),
-    _s.agent_id == bindparam("in_agent"),
+_SET_META = Prepared(
+    sa.update(META).where(META.c.name == bindparam("key")).values(value=bindparam("new_value"))
 )
-_INSERT_SUPPRESSIONS = sa.insert(SUPPRESSIONS)
+_DROP_SUPPRESSION = Prepared(
+    sa.delete(SUPPRESSIONS).where(
+        _s.identity == bindparam("identity"),
+        _s.conversation_id == bindparam("conversation_id"),
+        _s.agent_id == bindparam("agent_id"),
+    )
+)
+_INSERT_SUPPRESSIONS = Prepared(sa.insert(SUPPRESSIONS))
 
 
 @dataclass(slots=True)
@@ -140,7 +146,7 @@ class Batch:
         self.seen: dict[tuple[str, str, int], None] = {}
         self._connection = connection
         self._suppressions: dict[tuple[str, str, str], tuple[bool, int]] = {}
-        self._meta: dict[str, str] = dict(connection.execute(_META).tuples().all())
+        self._meta: dict[str, str] = dict(_META.all(connection, {}))
         self._seq = self._stored_seq = int(self._meta["last_seq"])
 
     def next_seq(self) -> int:
@@ -192,59 +198,42 @@ class Batch:
     def _flush_meta(self) -> None:
         noted = []
         if self._seq != self._stored_seq:
-            noted.append({"key": "last_seq", "value": str(self._seq)})
+            noted.append({"key": "last_seq", "new_value": str(self._seq)})
             self._stored_seq = self._seq
         if self.moment.steady - read_moment(self._meta["moment"]).steady >= _NOTED_AFTER_MS:
-            noted.append({"key": "moment", "value": written_moment(self.moment)})
-        if noted:
-            self._connection.execute(_SET_META, noted)
+            noted.append({"key": "moment", "new_value": written_moment(self.moment)})
+        _SET_META.run(self._connection, noted)
 
     def _flush_messages(self) -> None:
         made = [held for held in self.messages.values() if held.stored_seq is None]
-        if made:
-            self._connection.execute(_INSERT_MESSAGES, [_new_row(held) for held in made])
+        _INSERT_MESSAGES.run(self._connection, [_new_row(held) for held in made])
         changed = [held for held in self.messages.values() if held.changed and held.stored_seq is not None]
-        if acked := [held for held in changed if held.message.seq == held.stored_seq]:
-            self._connection.execute(_UPDATE_STATES, [_acked_row(held) for held in acked])
-        if retried := [held for held in changed if held.message.seq != held.stored_seq]:
-            self._connection.execute(_SEND_ANEW, [_retried_row(held) for held in retried])
+        acked = [held for held in changed if held.message.seq == held.stored_seq]
+        _UPDATE_STATES.run(self._connection, [_acked_row(held) for held in acked])
+        retried = [held for held in changed if held.message.seq != held.stored_seq]
+        _SEND_ANEW.run(self._connection, [_retried_row(held) for held in retried])
 
     def _flush_acks(self) -> None:
-        if self.acks:
-            self._connection.execute(_INSERT_ACKS, self.acks)
+        _INSERT_ACKS.run(self._connection, self.acks)
         if self.seen:
             note_seen(self._connection, list(self.seen))
 
     def _flush_conversations(self) -> None:
         changed = [talk for talk in self.talks.values() if talk.changed]
-        if made := [talk for talk in changed if not talk.stored]:
-            rows = [
-                {"identity": talk.identity, "conversation_id": talk.conversation_id, **_rolled(talk)}
-                for talk in made
-            ]
-            self._connection.execute(_INSERT_CONVERSATIONS, rows)
-        if known := [talk for talk in changed if talk.stored]:
-            self._connection.execute(_UPDATE_CONVERSATIONS, [_rolled(talk) | _key(talk) for talk in known])
+        made = [talk for talk in changed if not talk.stored]
+        _INSERT_CONVERSATIONS.run(self._connection, [_rolled(talk) | _key(talk) for talk in made])
+        known = [talk for talk in changed if talk.stored]
+        _UPDATE_CONVERSATIONS.run(self._connection, [_rolled(talk) | _key(talk) for talk in known])
         joined = [
-            {
-                "identity": talk.identity,
-                "conversation_id": talk.conversation_id,
-                "agent_id": agent_id,
-                "last_seq": talk.roll.last_message_seq,
-                "archived": 0,
-            }
+            _key(talk) | {"agent_id": agent_id, "last_seq": talk.roll.last_message_seq, "archived": 0}
             for talk in changed
             for agent_id in sorted(talk.joined)
         ]
-        if joined:
-            self._connection.execute(insert_missing(self._connection, PARTICIPANTS), joined)
+        _JOIN.run(self._connection, joined)
         moved = [_key(talk) | {"last_seq": talk.roll.last_message_seq} for talk in known if talk.moved]
-        if moved:
-            self._connection.execute(_MOVE_PARTICIPANTS, moved)
+        _MOVE_PARTICIPANTS.run(self._connection, moved)
 
     def _flush_suppressions(self) -> None:
-        if not self._suppressions:
-            return
         rows = [
             {
                 "identity": identity,
@@ -255,12 +244,8 @@ class Batch:
             }
             for (identity, conversation_id, agent_id), (hidden, seq) in self._suppressions.items()
         ]
-        keys = [
-            {"in_identity": key[0], "in_conversation": key[1], "in_agent": key[2]}
-            for key in self._suppressions
-        ]
-        self._connection.execute(_DROP_SUPPRESSION, keys)
-        self._connection.execute(_INSERT_SUPPRESSIONS, rows)
+        _DROP_SUPPRESSION.run(self._connection, rows)
+        _INSERT_SUPPRESSIONS.run(self._connection, rows)
 
 
 def _grouped(keys: Iterable[Key]) -> Iterator[tuple[str, list[str]]]:
@@ -294,7 +279,7 @@ def talk_of(row: sa.Row[Any]) -> Talk:
 
 
 def _key(talk: Talk) -> dict[str, Any]:
-    return {"in_identity": talk.identity, "in_conversation": talk.conversation_id}
+    return {"identity": talk.identity, "conversation_id": talk.conversation_id}
 
 
 def _rolled(talk: Talk) -> dict[str, Any]:

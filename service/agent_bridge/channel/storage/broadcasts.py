@@ -11,6 +11,7 @@ from typing import Final
 import sqlalchemy as sa
 from sqlalchemy import bindparam
 
+from agent_bridge.channel.storage.prepared import Prepared
 from agent_bridge.channel.storage.schema import (
     BROADCAST_MARKS,
     IS_BROADCAST,
@@ -50,6 +51,7 @@ UNSEEN: Final = (
 _FIRST_UNSEEN = sa.select(_m.seq).where(*UNSEEN).order_by(_m.seq).limit(1)
 _DROP_RECEIPTS = sa.delete(RECEIPTS).filter_by(**_OF_AGENT).where(_r.seq <= bindparam("mark"))
 _DROP_MARK = sa.delete(BROADCAST_MARKS).filter_by(**_OF_AGENT)
+_NOTE = Prepared(insert_missing(RECEIPTS))
 _INSERT_MARK = sa.insert(BROADCAST_MARKS)
 
 
@@ -61,8 +63,8 @@ def seen_up_to(connection: sa.Connection, identity: str, agent_id: str) -> int:
 
 def note_seen(connection: sa.Connection, seen: Sequence[tuple[str, str, int]]) -> None:
     """Note (identity, agent, the broadcast's seq), whose messages are in their table already."""
-    connection.execute(
-        insert_missing(connection, RECEIPTS),
+    _NOTE.run(
+        connection,
         [{"identity": identity, "agent_id": agent_id, "seq": seq} for identity, agent_id, seq in seen],
     )
     newest = {(identity, agent_id): seq for identity, agent_id, seq in sorted(seen)}

@@ -74,7 +74,7 @@ def inbox(
     cursor = before if before is not None else _HIGHEST if newest_first else 0
     asked = _asked(connection, identity, agent_id, now)
     asked |= {"cursor": max(-1, min(cursor, _HIGHEST)), "rows": limit + 1}
-    rows = [row for query in PAGES[view, newest_first] for row in connection.execute(query, asked).tuples()]
+    rows = [row for query in PAGES[view, newest_first] for row in connection.execute(query, asked)]
     rows.sort(key=lambda row: row[0], reverse=newest_first)
     messages = tuple(message_of(row) for row in rows[:limit])
     return Page(messages, messages[-1].seq if len(rows) > limit else None)

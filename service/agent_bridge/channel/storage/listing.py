@@ -93,7 +93,7 @@ def conversations(connection: sa.Connection, query: ConversationQuery, *, now: i
     """A page of the list; `now` is steady time in ms."""
     limit = max(1, min(query.limit, MAX_PAGE))
     statement, asked = page_statement(query, now=now)
-    rows = connection.execute(statement, asked | {"rows": limit + 1}).tuples().all()
+    rows = connection.execute(statement, asked | {"rows": limit + 1}).all()
     shown = rows[:limit]
     expired = _expired(connection, shown, now)
     participants = _participants(connection, shown)
@@ -194,7 +194,7 @@ def _participants(connection: sa.Connection, rows: Iterable[Row]) -> defaultdict
     for identity, ids in _by_identity(rows):
         for conversation_id, agent_id in connection.execute(
             _PARTICIPANTS, {"identity": identity, "ids": ids}
-        ).tuples():
+        ):
             found[identity, conversation_id].append(agent_id)
     return found
 

@@ -62,7 +62,7 @@ _FIGURES: Final = {
 
 def message(connection: sa.Connection, identity: str, message_id: str) -> Message | None:
     """One message as it is now."""
-    row = connection.execute(MESSAGE, {"identity": identity, "message_id": message_id}).tuples().first()
+    row = connection.execute(MESSAGE, {"identity": identity, "message_id": message_id}).first()
     return None if row is None else message_of(row)
 
 
@@ -88,12 +88,12 @@ def conversation(
         raise UnknownError("Conversation not found", detail=f"no conversation {conversation_id}")
     asked |= {"identity": found.identity}
     place = (1 << 63) - 1 if before is None else max(0, min(before, (1 << 63) - 1))
-    rows = connection.execute(THREAD, asked | {"before": place, "rows": limit + 1}).tuples().all()
+    rows = connection.execute(THREAD, asked | {"before": place, "rows": limit + 1}).all()
     messages = tuple(message_of(row) for row in reversed(rows[:limit]))
     acks: tuple[Ack, ...] = ()
     if messages:
         names = {"identity": found.identity, "message_ids": [message.message_id for message in messages]}
-        acks = tuple(ack_of(row) for row in connection.execute(THREAD_ACKS, names).tuples())
+        acks = tuple(ack_of(row) for row in connection.execute(THREAD_ACKS, names))
     suppressed = agent_id is not None and (
         connection.execute(_IS_SUPPRESSED, asked | {"agent_id": agent_id}).first() is not None
     )

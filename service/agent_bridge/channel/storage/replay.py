@@ -48,14 +48,14 @@ def events_since(connection: sa.Connection, identity: str | None, seq: int, limi
     if identity is not None:
         asked["identity"] = identity
     messages, acks, suppressions = QUERIES[identity is not None]
-    events = [message_event(message_of(row)) for row in connection.execute(messages, asked).tuples()]
+    events = [message_event(message_of(row)) for row in connection.execute(messages, asked)]
     events += [
         ack_event(ack_of(row[:-2]), from_agent_id=row[-2], to_agent_id=row[-1])
-        for row in connection.execute(acks, asked).tuples()
+        for row in connection.execute(acks, asked)
     ]
     events += [
         suppression_event(row[0], row[1], row[2], row[3], hidden=bool(row[4]))
-        for row in connection.execute(suppressions, asked).tuples()
+        for row in connection.execute(suppressions, asked)
     ]
     events.sort(key=lambda event: event.seq or 0)
     return events[:limit]

@@ -108,12 +108,12 @@ def _wrong_words(connection: sa.Connection) -> list[str]:
 
 
 def _rows_of(connection: sa.Connection) -> Iterator[Message]:
-    for row in connection.execute(_MESSAGES, execution_options={"yield_per": _CHUNK}).tuples():
+    for row in connection.execute(_MESSAGES, execution_options={"yield_per": _CHUNK}):
         yield message_of(row)
 
 
 def _rows_of_acks(connection: sa.Connection) -> Iterator[Ack]:
-    for row in connection.execute(_ACKS, execution_options={"yield_per": _CHUNK}).tuples():
+    for row in connection.execute(_ACKS, execution_options={"yield_per": _CHUNK}):
         yield ack_of(row)
 
 

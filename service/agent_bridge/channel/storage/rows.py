@@ -42,24 +42,25 @@ Row = Sequence[Any]
 
 _KINDS = {kind.value: kind for kind in Kind}
 _ACTORS = {actor.value: actor for actor in ActorType}
+_text = json.encoder.encode_basestring_ascii
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 def payload_of(draft: Draft) -> str:
     """What of a message stands in its `payload`. Raises InvalidError for a meta that isn't JSON."""
-    payload: dict[str, Any] = {"content": draft.content}
+    parts = [f'"content":{_text(draft.content)}']
     if draft.from_agent_name is not None:
-        payload["fromAgentName"] = draft.from_agent_name
+        parts.append(f'"fromAgentName":{_text(draft.from_agent_name)}')
     if draft.task_id is not None:
-        payload["taskId"] = draft.task_id
+        parts.append(f'"taskId":{_text(draft.task_id)}')
     if draft.meta is not None:
-        payload["meta"] = draft.meta
-    return _json(payload, "meta")
+        parts.append(f'"meta":{_json(draft.meta, "meta")}')
+    return f"{{{','.join(parts)}}}"
 
 
 def detail_of(text: str | None) -> str | None:
     """An ack's `detail`."""
-    return None if text is None else _json(text, "detail")
+    return None if text is None else _text(text)
 
 
 def message_of(row: Row) -> Message:
@@ -161,7 +162,7 @@ def ack_row(ack: Ack, *, counted: bool, detail: str | None) -> dict[str, Any]:
     }
 
 
-def _json(value: Mapping[str, Any] | str, what: str) -> str:
+def _json(value: Mapping[str, Any], what: str) -> str:
     try:
         return _encode(value)
     except (TypeError, ValueError, RecursionError) as error:

@@ -9,7 +9,6 @@ literally: see the `IS_…` clauses here, which both use.
 from __future__ import annotations
 
 import uuid
-from functools import cache
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -183,16 +182,12 @@ def read_moment(text: str) -> Moment:
     return Moment(int(wall), int(steady))
 
 
-@cache
-def _inserting(table: sa.Table, dialect: str) -> sa.Insert:
-    if dialect == "postgresql":
-        return postgresql.insert(table).on_conflict_do_nothing()
-    return sqlite.insert(table).on_conflict_do_nothing()
-
-
-def insert_missing(connection: sa.Connection, table: sa.Table) -> sa.Insert:
-    """An INSERT that passes over rows whose key is there."""
-    return _inserting(table, connection.dialect.name)
+def insert_missing(table: sa.Table) -> dict[str, sa.Insert]:
+    """An INSERT that passes over rows whose key is there, by dialect."""
+    return {
+        "sqlite": sqlite.insert(table).on_conflict_do_nothing(),
+        "postgresql": postgresql.insert(table).on_conflict_do_nothing(),
+    }
 
 
 def create(connection: sa.Connection) -> None:

@@ -198,7 +198,7 @@ class Store:
         return apply(connection, writes, moment, inbox_limit=self.inbox_limit)
 
     def _opened(self, connection: sa.Connection) -> None:
-        meta = dict(connection.execute(sa.select(META.c.name, META.c.value)).tuples().all())
+        meta = dict(connection.execute(sa.select(META.c.name, META.c.value)).all())
         if not self._epoch:
             last = read_moment(meta["moment"])
             self._timeline.resume(last if last.steady else None)

@@ -100,7 +100,7 @@ def expire(
 ) -> tuple[SweepResult, list[Settled]]:
     """Give the pending messages whose time is over a `failed` ack by the registry, each exactly one."""
     note_moment(connection, now)
-    rows = connection.execute(DUE, {"now": now.steady, "rows": batch}).tuples().all()
+    rows = connection.execute(DUE, {"now": now.steady, "rows": batch}).all()
     writes = [
         Acknowledge(
             identity=identity,
@@ -122,7 +122,7 @@ def archive(connection: sa.Connection, now: Moment, older_than_ms: int, batch: i
     """Take out of the list what has come to an end, and had its last word that long ago."""
     note_moment(connection, now)
     asked = {"oldest": now.steady - older_than_ms, "rows": batch}
-    keys = [(row[0], row[1]) for row in connection.execute(FINISHED, asked).tuples()]
+    keys = [(row[0], row[1]) for row in connection.execute(FINISHED, asked)]
     for identity, some in _grouped(keys):
         for statement in _ARCHIVE:
             connection.execute(statement, {"in_identity": identity, "ids": some})
@@ -134,7 +134,7 @@ def delete_old(connection: sa.Connection, now: Moment, older_than_ms: int, batch
     one that is larger the oldest messages, so that no write waits for long. Counts messages."""
     note_moment(connection, now)
     asked = {"oldest": now.steady - older_than_ms, "rows": batch}
-    old = connection.execute(OLD, asked).tuples().all()
+    old = connection.execute(OLD, asked).all()
     if not old:
         return SweepResult(0, more=False)
     if old[0][2] > batch:
@@ -191,7 +191,7 @@ def _delete_messages(
     connection: sa.Connection, identity: str, conversation_ids: Sequence[str], most: int
 ) -> Sequence[Any]:
     asked = {"in_identity": identity, "ids": conversation_ids, "rows": most}
-    rows = connection.execute(_MESSAGES_OF_THESE, asked).tuples().all()
+    rows = connection.execute(_MESSAGES_OF_THESE, asked).all()
     for start in range(0, len(rows), _IDS_AT_ONCE):
         some = rows[start : start + _IDS_AT_ONCE]
         names = [row[1] for row in some]
