@@ -99,7 +99,7 @@ def conversations(
     ] = None,
     pending: Annotated[bool, typer.Option("--pending", help="Only those that await an answer.")] = False,
     archived: Annotated[
-        bool, typer.Option("--archived", help="Those that came to an end a while ago, too.")
+        bool, typer.Option("--archived", help="Only those that came to an end a while ago.")
     ] = False,
     acks: Annotated[
         bool, typer.Option("--acks", help="Of one conversation, how far each message came.")
@@ -175,7 +175,8 @@ def _thread(registry: Registry, key: str, limit: int, before: str | None) -> Thr
     except UnknownError:
         found = [
             one.conversation_id
-            for one in registry.conversations(limit=200, archived=True).items
+            for archived in (False, True)
+            for one in registry.conversations(limit=200, archived=archived).items
             if one.conversation_id.startswith(key)
         ]
         if len(found) != 1:
