@@ -53,7 +53,7 @@ class Database:
         place: Place,
         migrations: Sequence[Migration],
         *,
-        opened: Callable[[Connection], None] | None = None,
+        opened: Callable[[Connection], object] | None = None,
         backend: Backend | None = None,
         patience_s: float = PATIENCE_S,
     ) -> None:
@@ -187,7 +187,7 @@ class Database:
         return self._is_open and not (self._is_lost or self._is_suspect) and self._backend.fate() == "same"
 
     def _reopen(self) -> None:
-        """Alone. All connections are closed first: closing the last one deletes the log by its name."""
+        """Alone. All connections are closed first: what one of them does to the log, it does by its name."""
         if self._is_closed:
             raise StorageError("The message database is closed", path=self.place.shown)
         began = time.monotonic()

@@ -39,7 +39,8 @@ def damage(connection: sqlite3.Connection, *, seconds: float | None) -> str | No
 def put_aside(path: Path) -> Path:
     """Rename a database and what belongs to it to a dated name, and return that.
 
-    Must be called with no connection open: closing one deletes a log by its name. Raises UnavailableError.
+    Must be called with no connection open: closing the last one deletes the log by its name. Raises
+    UnavailableError.
     """
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     target = path.with_name(f"{path.name}{_MARK}{stamp}")

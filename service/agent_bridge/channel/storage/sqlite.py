@@ -32,11 +32,15 @@ Mark = tuple[int, int]
 LOG_LIMIT = 16 << 20
 """Bytes to which the write-ahead log is cut back once it was taken into the file."""
 
-BUSY_S = 1.0
-"""Seconds that SQLite itself waits for another process; `Database` asks again."""
+BUSY_S = 0.25
+"""Seconds that a writing connection waits for another process before `Database` asks again."""
+
+READ_BUSY_S = 5.0
+"""Seconds that a reading one waits, which is only without a write-ahead log."""
 
 _READERS = 4
 _VACUUM_PAGES = 1000
+_NOT_WRITABLE = "nobody has permission to write it"
 
 _log = get_logger("storage")
 
@@ -81,17 +85,24 @@ class SqliteFile:
         self._readers = _engine(self._connect_reader, "BEGIN", QueuePool)
         self._writer = self._writers.connect()
         self.journal_mode = str(_raw(self._writer).execute("PRAGMA journal_mode").fetchone()[0])
+        # The log is made by the first look at a table.
+        _raw(self._writer).execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
         self._name, self._log_name = str(self._path), f"{self._path}-wal"
-        self._main = _mark(self._name)
-        self._log_mark = None
+        self._main, self._log_mark = _mark(self._name), _mark(self._log_name)
 
     def close(self) -> None:
         """See `Backend`."""
+        is_gone = self._main is not None and self.fate() == "gone"
         self.drop_writer()
         for engine in (self._readers, self._writers):
             if engine is not None:
                 engine.dispose()
         self._readers = self._writers = None
+        if is_gone and self._log_mark is not None and _mark(self._log_name) == self._log_mark:
+            # SQLite leaves the log of a file that has gone, and would play it into the file that replaced it.
+            for left in (self._log_name, f"{self._name}-shm"):
+                with contextlib.suppress(OSError):
+                    os.unlink(left)  # noqa: PTH108 - a name with a suffix behind
         self._main = self._log_mark = None
 
     def fate(self) -> Fate:
@@ -100,10 +111,7 @@ class SqliteFile:
             return "gone"
         if self.journal_mode != "wal":
             return "same"
-        log = _mark(self._log_name)
-        if self._log_mark is None:
-            self._log_mark = log
-        return "same" if log == self._log_mark else "log_gone"
+        return "same" if _mark(self._log_name) == self._log_mark else "log_gone"
 
     def refuse_read_only(self) -> None:
         """See `Backend`. An open file could still be written; whoever took the permission away meant it."""
@@ -112,7 +120,7 @@ class SqliteFile:
         except OSError:
             return
         if not mode & 0o222:
-            raise read_only(self._place, "nobody has permission to write it")
+            raise read_only(self._place, _NOT_WRITABLE)
 
     def transact(self, work: Callable[[Connection], T]) -> T:
         """See `Backend`."""
@@ -152,7 +160,8 @@ class SqliteFile:
             raw.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_count")
         )
         if free * 4 > pages:
-            raw.execute(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})").fetchall()
+            # Each page is a row without columns, after the first of which `execute` would stop.
+            raw.executescript(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})")
 
     def set_aside(self) -> tuple[str, ...]:
         """See `Backend`."""
@@ -175,6 +184,8 @@ class SqliteFile:
             found = path.stat()
             if not stat.S_ISREG(found.st_mode):
                 raise UnavailableError("The message database isn't a file", path=path, remedy="Move it away.")
+            if not found.st_mode & 0o222:
+                raise read_only(self._place, _NOT_WRITABLE)
             if found.st_mode & 0o077:
                 path.chmod(found.st_mode & 0o700)
         except UnavailableError:
@@ -200,18 +211,19 @@ class SqliteFile:
         try:
             damage = repair.damage(connection, seconds=None if suspect else self._check_s)
             if damage is None:
-                connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # holds for a file without tables
+                if not connection.execute("PRAGMA page_count").fetchone()[0]:
+                    connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
                 connection.execute(f"PRAGMA journal_mode={self._asked_mode}").fetchall()
             return damage
         finally:
             connection.close()
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self, wait_s: float = BUSY_S) -> sqlite3.Connection:
         # mode=rw: a file that has gone isn't made anew by a connection, which would find no tables.
         connection = sqlite3.connect(
             f"{self._path.as_uri()}?mode=rw",
             uri=True,
-            timeout=BUSY_S,
+            timeout=wait_s,
             isolation_level=None,
             check_same_thread=False,
             cached_statements=256,
@@ -232,7 +244,7 @@ class SqliteFile:
         return connection
 
     def _connect_reader(self) -> sqlite3.Connection:
-        connection = self._connect()
+        connection = self._connect(READ_BUSY_S)
         for setting in ("query_only=ON", "temp_store=MEMORY", "cache_size=-4000"):
             connection.execute(f"PRAGMA {setting}")
         return connection

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -82,6 +83,8 @@ def _of_sqlite(error: sqlite3.Error, place: Place) -> StorageError:
         )
     if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
         return DamagedError("The message database is damaged", path=place.path, detail=said)
+    if name.startswith(("SQLITE_IOERR", "SQLITE_CANTOPEN")) and _is_locked_away(place):
+        return read_only(place, f"its directory can't be written: {said}")
     if name.startswith(("SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_PROTOCOL")):
         return LostError("The message database can't be used", path=place.path, detail=said)
     return StorageError("The message database refused", path=place.path, detail=said)
@@ -125,6 +128,11 @@ def _is_full(place: Place) -> bool:
         return shutil.disk_usage(place.path.parent).free < _NEARLY_FULL
     except OSError:
         return False
+
+
+def _is_locked_away(place: Place) -> bool:
+    """Whether files beside the database can't be made: a read-only file system, or no permission."""
+    return place.path is not None and place.path.parent.exists() and not os.access(place.path.parent, os.W_OK)
 
 
 def _without_secrets(error: Exception, place: Place) -> Exception | None:
