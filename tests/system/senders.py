@@ -1,0 +1,79 @@
+"""Sessions that write to the registry without a rest, and remember exactly what they were told."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+from agent_bridge.channel.model import AckState, ActorType, Draft, Kind
+from agent_bridge.channel.writes import Acknowledge
+from agent_bridge.client.address import find
+from agent_bridge.client.http import Registry
+from agent_bridge.errors import AgentBridgeError
+
+_STATES = (AckState.DELIVERED, AckState.DISPLAYED, AckState.ANSWERED, AckState.FAILED)
+
+
+@dataclass
+class Sender:
+    """One session: sends a message, acks or answers some, until nobody answers any more.
+
+    `stored` and `acked` hold what was answered with success; a message whose fate is unknown is sent again,
+    under its old id, when the next service runs.
+    """
+
+    name: str
+    stored: dict[str, str] = field(default_factory=dict)
+    acked: list[tuple[str, AckState]] = field(default_factory=list)
+    repeated: int = 0
+    last_words: str = ""
+    in_doubt: Draft | None = None
+    first: threading.Event = field(default_factory=threading.Event)
+    _number: int = 0
+
+    def live(self) -> None:
+        """Write to the service that runs now, to its end."""
+        try:
+            with Registry(find(), timeout=10) as registry:
+                while True:
+                    self._one(registry)
+        except AgentBridgeError as error:
+            self.last_words = error.sentence()
+
+    def _one(self, registry: Registry) -> None:
+        draft = self.in_doubt or self._next()
+        self.in_doubt = draft
+        posted = registry.send(draft)
+        self.in_doubt = None
+        self.repeated += posted.deduplicated
+        self.stored[posted.message.message_id] = posted.message.conversation_id
+        self.first.set()
+        if self._number % 3 == 0:
+            state = _STATES[self._number // 3 % len(_STATES)]
+            registry.ack(
+                Acknowledge(
+                    identity="global",
+                    conversation_id=posted.message.conversation_id,
+                    message_id=posted.message.message_id,
+                    state=state,
+                    actor_id=f"{self.name}-reader",
+                    actor_type=ActorType.CLIENT,
+                )
+            )
+            self.acked.append((posted.message.message_id, state))
+
+    def _next(self) -> Draft:
+        """Every fourth answers the one before, in the same thread; every second asks for an answer."""
+        self._number += 1
+        number = self._number
+        return Draft(
+            identity="global",
+            from_agent_id=self.name if number % 4 else f"{self.name}-reader",
+            to_agent_id=f"{self.name}-reader" if number % 4 else self.name,
+            kind=Kind.CHAT,
+            content=f"{self.name} says {number}",
+            conversation_id=f"{self.name}-{number // 10}",
+            message_id=f"{self.name}-message-{number}",
+            reply_to=None if number % 4 else f"{self.name}-message-{number - 1}",
+            expects_response=number % 2 == 1,
+        )
