@@ -165,11 +165,13 @@ class ChannelRoutes:
         epoch = call.query_text("epoch")
         limit = call.query_number("limit", 1, EVENTS_PAGE) or EVENTS_PAGE
 
-        def read(store: Store) -> tuple[str, int, list[Event]]:
-            return store.epoch, store.last_seq(), store.events_since(identity, since, limit)
+        def read(store: Store) -> tuple[str, int, list[Event], bool]:
+            current, last = store.epoch, store.last_seq()
+            events = store.events_since(identity, since, limit)
+            return current, last, events, store.epoch == current
 
-        current, last, events = await self._hub.read(read)
-        if (epoch is not None and epoch != current) or since > last:
+        current, last, events, is_one_database = await self._hub.read(read)
+        if (epoch is not None and epoch != current) or since > last or not is_one_database:
             raise ResyncError("This cursor doesn't fit the database", remedy="Fetch everything afresh.")
         data = {
             "epoch": current,
@@ -184,10 +186,11 @@ class ChannelRoutes:
 
 
 def _reached(events: list[Event], limit: int, last: int) -> int:
-    """The cursor after these events: the last of them where there may be more."""
-    if len(events) >= limit and events[-1].seq is not None:
-        return events[-1].seq
-    return last
+    """The cursor after these events: `last` was the highest seq before they were read."""
+    if not events:
+        return last
+    seq = events[-1].seq or last
+    return seq if len(events) >= limit else max(seq, last)
 
 
 def _legacy(draft: Draft, sent: Sent) -> Event:
