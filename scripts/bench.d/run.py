@@ -10,8 +10,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from channel import channel
 from lab import Lab
-from measure import ALL, Row
+from measure import ALL as MEMORY
+from measure import Row
+
+ALL = {**MEMORY, "channel": channel}
 
 
 def main() -> int:
@@ -38,6 +42,12 @@ def main() -> int:
         for figure, most in row.get("most", {}).items()
         if row[figure] > most
     ]
+    missed += [
+        f"{row['name']}".strip() + f": {row['p50']:.2f}, aim at least {row['least']:.2f}"
+        for rows in results.values()
+        for row in rows
+        if row["p50"] < row.get("least", 0)
+    ]
     for line in missed:
         print(f"MISSED  {line}")
     if options.json:
@@ -56,6 +66,8 @@ def show(row: Row) -> None:
     """One line of the table."""
     figures = [f"{row[key]:>10.2f}" if key in row else " " * 10 for key in ("p50", "p99", "max")]
     aims = ", ".join(f"{figure} ≤ {most:.2f}" for figure, most in row.get("most", {}).items())
+    if "least" in row:
+        aims = f"p50 ≥ {row['least']:.2f}"
     print(f"{row['name']!s:<42}{''.join(figures)}  {row['unit']:<12}{aims}".rstrip(), flush=True)
 
 
