@@ -272,6 +272,12 @@ class _Window:
 
 if __name__ == "__main__":
     asked = json.loads(sys.argv[1])
-    task = {"latency": latency, "http": http, "sockets": sockets, "clients": clients, "inbox": inbox}
+    task: dict[str, Callable[..., Any]] = {
+        "latency": latency,
+        "http": http,
+        "sockets": sockets,
+        "clients": clients,
+        "inbox": inbox,
+    }
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         print(json.dumps(runner.run(task[asked.pop("task")](**asked))), flush=True)
