@@ -10,6 +10,7 @@ import pytest
 
 from agent_bridge.channel.storage.place import Place
 from integration.channel.cluster import Cluster, programs
+from integration.channel.records import Records
 
 
 @pytest.fixture(scope="session")
@@ -41,3 +42,17 @@ def each_place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     if request.param == "sqlite":
         return Place.file(tmp_path / "channel" / "channel.sqlite")
     return Place.of(request.getfixturevalue("postgresql_url"))
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Iterator[Records]:
+    """An open store in a SQLite file."""
+    with Records(Place.file(tmp_path / "channel" / "channel.sqlite")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def each_records(each_place: Place) -> Iterator[Records]:
+    """An open store: the test runs once for each kind of database."""
+    with Records(each_place) as opened:
+        yield opened

@@ -127,7 +127,10 @@ _m, _c = MESSAGES.c, CONVERSATIONS.c
 
 IS_OPEN = sa.text("messages.open = 1 AND messages.to_agent_id IS NOT NULL")
 IS_PENDING = sa.text("messages.open = 1 AND messages.expects_response = 1")
-IS_DUE = sa.text("messages.open = 1 AND messages.expects_response = 1 AND messages.due IS NOT NULL")
+IS_DUE = sa.text(
+    "messages.open = 1 AND messages.due IS NOT NULL"
+    " AND (messages.expects_response = 1 OR messages.to_agent_id IS NOT NULL)"
+)
 HAS_DEADLINE = sa.text("messages.due IS NOT NULL AND messages.to_agent_id IS NOT NULL")
 IS_BROADCAST = sa.text("messages.to_agent_id IS NULL")
 IS_LISTED = sa.text("conversations.archived = 0 AND conversations.status > 0")

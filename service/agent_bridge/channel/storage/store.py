@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from agent_bridge.channel.clock import Moment, Timeline
 from agent_bridge.channel.errors import ChannelError, StorageError
 from agent_bridge.channel.model import Conversation, Message
-from agent_bridge.channel.storage import inbox, listing, reads, replay, sweeps
+from agent_bridge.channel.storage import inbox, listing, reads, replay, rollups, sweeps
 from agent_bridge.channel.storage.answers import (
     ConversationQuery,
     Page,
@@ -166,8 +166,13 @@ class Store:
         """Figures for `status`: messages, pending, conversations, archived, suppressed."""
         return self._read(reads.counts)
 
+    def check(self) -> list[str]:
+        """Compare what every write carries along with what all messages and acks say: a sentence for each
+        difference. Reads everything."""
+        return self._read(rollups.differences)
+
     def expire(self, now: Moment, batch: int = 500) -> SweepResult:
-        """Give pending messages whose time is over a `failed` ack by the registry."""
+        """Give open messages whose time is over a `failed` ack by the registry."""
         return self._sweep(lambda connection: sweeps.expire(connection, now, batch, self.inbox_limit))
 
     def archive(self, now: Moment, older_than_ms: int, batch: int = 500) -> SweepResult:

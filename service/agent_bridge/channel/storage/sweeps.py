@@ -32,7 +32,9 @@ from agent_bridge.channel.storage.schema import (
 )
 from agent_bridge.channel.writes import Acknowledge, Settled
 
-EXPIRED_DETAIL: Final = "It expired without a reply."
+NOT_ANSWERED: Final = "It expired without a reply."
+NOT_SEEN: Final = "It expired before it was displayed."
+"""The details of the registry's `failed` acks."""
 
 _IDS_AT_ONCE: Final = 500
 
@@ -40,7 +42,7 @@ _m, _a, _c, _p, _s, _r = (
     table.c for table in (MESSAGES, ACKS, CONVERSATIONS, PARTICIPANTS, SUPPRESSIONS, RECEIPTS)
 )
 DUE: Final = (
-    sa.select(_m.identity, _m.conversation_id, _m.message_id)
+    sa.select(_m.identity, _m.conversation_id, _m.message_id, _m.expects_response)
     .where(IS_DUE, _m.due <= bindparam("now"))
     .order_by(_m.due)
     .limit(bindparam("rows"))
@@ -98,7 +100,10 @@ _NOTE_MOMENT = sa.update(META).where(META.c.name == "moment").values(value=bindp
 def expire(
     connection: sa.Connection, now: Moment, batch: int, inbox_limit: int
 ) -> tuple[SweepResult, list[Settled]]:
-    """Give the pending messages whose time is over a `failed` ack by the registry, each exactly one."""
+    """Give open messages whose time is over a `failed` ack by the registry, each exactly one.
+
+    That goes for messages to one recipient which ask for nothing, too: their sender learns that they weren't
+    seen, and they no longer take room in an inbox."""
     note_moment(connection, now)
     rows = connection.execute(DUE, {"now": now.steady, "rows": batch}).all()
     writes = [
@@ -109,9 +114,9 @@ def expire(
             state=AckState.FAILED,
             actor_id=REGISTRY_ACTOR,
             actor_type=ActorType.REGISTRY,
-            detail=EXPIRED_DETAIL,
+            detail=NOT_ANSWERED if expects_response else NOT_SEEN,
         )
-        for identity, conversation_id, message_id in rows
+        for identity, conversation_id, message_id, expects_response in rows
     ]
     outcomes = apply(connection, writes, now, inbox_limit=inbox_limit) if writes else []
     settled = [Settled(write, None, outcome) for write, outcome in zip(writes, outcomes, strict=True)]
