@@ -106,8 +106,6 @@ def _registry_lines(registry: Mapping[str, Any]) -> Iterator[str]:
     yield f"registry {registry['url']}: " + ", ".join([str(registry.get("state")), *counts])
     for notice in registry.get("notices") or ():
         yield f"  {notice}"
-    for name in store.get("set_aside") or ():
-        yield f"  set aside: {name}"
 
 
 def _project_lines(project: Mapping[str, Any]) -> Iterator[str]:

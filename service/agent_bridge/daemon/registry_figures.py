@@ -59,7 +59,7 @@ class FiguresKeeper:
 
     def _read(self, server: RegistryServer) -> None:
         store = plain(server.store.health())
-        reasons = tuple(store.pop("reasons"))
+        reasons = (*store.pop("reasons"), *map(_set_aside, store["set_aside"]))
         hub: dict[str, Any] = {}
         try:
             hub = server.describe()
@@ -67,3 +67,7 @@ class FiguresKeeper:
         except Exception as error:  # noqa: BLE001 (what can't be asked is told; the rest is told all the same)
             reasons = reasons or (f"The registry's figures can't be read: {' '.join(str(error).split())}.",)
         self._known, self._of = Figures(hub, store, reasons), server
+
+
+def _set_aside(path: str) -> str:
+    return f"A damaged message database was set aside: {path}. Remove it when you don't need it."

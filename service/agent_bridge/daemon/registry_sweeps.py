@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent_bridge.daemon.jobs import Jobs
+from agent_bridge.errors import AgentBridgeError
 from agent_bridge.log import get_logger
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 PAUSE_SECONDS = 0.005
 """Rest between two batches: what waits to be written goes first."""
+RETRY_SECONDS = 5.0
+"""How soon one that failed is tried again, if its own time doesn't come sooner."""
 _STOP_SECONDS = 1.0
 _BATCHES_PER_CHECKPOINT = 5
 _MS_PER_MINUTE = 60_000
@@ -90,7 +93,7 @@ class Sweeps:
     def reasons(self) -> list[str]:
         """What failed the last time, in sentences."""
         return [
-            f"The registry's {sweep.name} sweep failed: {sweep.error} It is tried again."
+            f"The registry's {sweep.name} sweep failed and is tried again: {sweep.error}"
             for sweep in self._sweeps.values()
             if sweep.error
         ]
@@ -137,14 +140,22 @@ class Sweeps:
 
     def _work(self) -> None:
         while not self._stopped.is_set():
-            name = self._due.get()
+            try:
+                name = self._due.get(timeout=RETRY_SECONDS if self._failing() else None)
+            except queue.Empty:
+                for failing in self._failing():
+                    self._post(failing)
+                continue
             if name is None:
                 return
             self._waiting.discard(name)
             try:
                 self._jobs.run(name)
-            except Exception as error:  # noqa: BLE001 (counted and told; the next time it is tried again)
+            except Exception as error:  # noqa: BLE001 (counted, told and tried again)
                 self._failed(self._sweeps[name], error)
+
+    def _failing(self) -> list[str]:
+        return [sweep.name for sweep in self._sweeps.values() if sweep.error]
 
     def _run(self, sweep: Sweep) -> None:
         started = time.monotonic()
@@ -166,7 +177,10 @@ class Sweeps:
 
     def _failed(self, sweep: Sweep, error: Exception) -> None:
         told = sweep.error
-        sweep.error = " ".join(str(error).split()) or type(error).__name__
+        if isinstance(error, AgentBridgeError):
+            sweep.error = error.sentence()
+        else:
+            sweep.error = f"{type(error).__name__}: {' '.join(str(error).split())}."
         if sweep.error != told and not self._stopped.is_set():
             _log.error("a sweep failed", sweep=sweep.name, error=error)
 
