@@ -18,6 +18,7 @@ class InvalidError(ChannelError):
     """A field is missing, or has a value that can't be used; `detail` names it."""
 
     exit_code = EXIT_USAGE
+    code = "invalid"
 
 
 class WrongIdentityError(ChannelError):

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from .channel_rig import Channel
 
 
 @dataclass(frozen=True)
@@ -80,3 +85,25 @@ def remembering(program: Program) -> Program:
     """The program in a project with an empty memory."""
     (program.cwd / ".memory").mkdir()
     return program
+
+
+@pytest.fixture(scope="module")
+def channel() -> Iterator[Channel]:
+    """A service in a home of its own, for all tests of a module."""
+    from .channel_rig import Channel, run, sealed
+
+    base = Path(tempfile.mkdtemp(prefix="ab", dir="/tmp")).resolve()
+    (base / "home").mkdir()
+    (base / "run").mkdir(mode=0o700)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in sealed(base / "home", base / "run").items():
+            if value is None:
+                patch.delenv(name)
+            else:
+                patch.setenv(name, value)
+        patch.chdir(base / "home")
+        started = run("up", "--json")
+        assert started.code == 0, started.out
+        yield Channel(base / "home")
+        run("down")
+    shutil.rmtree(base, ignore_errors=True)
