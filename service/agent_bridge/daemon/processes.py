@@ -32,6 +32,8 @@ _INITS = {
 }
 _NUMBERS = 1 << 31
 _LOOK_SECONDS = 0.05
+END_SECONDS = 5.0
+"""How long a process may take to end."""
 _STARTED_SLACK_MS = 2000
 """The kernel tells when it came up in whole seconds, `ps` when a process did."""
 
@@ -93,11 +95,12 @@ def ancestors(pid: int) -> frozenset[int]:
     return frozenset(found)
 
 
-def end(process: Process, *, timeout: float = 5.0) -> bool:
+def end(process: Process, *, timeout: float | None = None) -> bool:
     """Ask `process` to end (SIGTERM) and wait until it has; False if it was gone already.
 
-    Raises NotEndedError when it may not be told or is still there after `timeout` seconds.
+    Raises NotEndedError when it may not be told or is still there after `timeout` (END_SECONDS) seconds.
     """
+    timeout = END_SECONDS if timeout is None else timeout
     handle = _handle(process.pid)
     try:
         # Only now, with the handle in hand, is the number certain to stay with what is looked at.
