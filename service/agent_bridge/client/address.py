@@ -41,8 +41,8 @@ class Address:
 
     @property
     def socket_url(self) -> str:
-        """The WebSocket's URL."""
-        return f"ws{self.url.removeprefix('http')}/ws"
+        """The WebSocket's URL, for a client that hears nothing before it has said who it is."""
+        return f"ws{self.url.removeprefix('http')}/ws?events=none"
 
 
 def find(env: Mapping[str, str] | None = None) -> Address:

@@ -86,6 +86,8 @@ class Connection:
             frame = await self._link.receive()
             if frame.get("type") == "identified":
                 break
+            if frame.get("type") == "error":
+                raise answers.refusal(frame.get("data", frame), 400)
             # What is stored comes again, in its order, once the registry knows where we were.
             if "seq" not in frame or frame.get("type") == "snapshot":
                 self._on_event(frame)
