@@ -44,7 +44,6 @@ class Call:
     scope: Scope
     receive: Receive
     limit: int
-    seconds: float = BODY_SECONDS
 
     @property
     def caller(self) -> Caller:
@@ -54,12 +53,12 @@ class Call:
 
     async def body(self) -> bytes:
         """The whole body. Raises TooLargeError, TooSlowError, GoneError."""
-        async with asyncio.timeout(self.seconds) as patience:
+        async with asyncio.timeout(BODY_SECONDS) as patience:
             try:
                 return await self._body()
             except asyncio.CancelledError:
                 if patience.expired():
-                    raise TooSlowError(f"The body took over {self.seconds:g} s to come") from None
+                    raise TooSlowError(f"The body took over {BODY_SECONDS:g} s to come") from None
                 raise
 
     def path_id(self, name: str, what: str) -> str:

@@ -1,0 +1,135 @@
+"""Callers that take their time, and what isn't HTTP at all."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from agent_bridge.registry import calls
+from agent_bridge.registry.http_protocol import HEAD_BYTES, BoundedHttp
+from integration.registry.running import PATIENCE, Running
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with Running(tmp_path_factory.mktemp("registry")) as running:
+        yield running
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same bounds, sooner."""
+    monkeypatch.setattr(BoundedHttp, "head_seconds", 0.2)
+    monkeypatch.setattr(calls, "BODY_SECONDS", 0.2)
+
+
+@pytest.fixture
+def line(registry: Running) -> Iterator[socket.socket]:
+    """A bare connection to the registry."""
+    with socket.create_connection(("127.0.0.1", registry.port), timeout=PATIENCE) as connection:
+        yield connection
+
+
+def _head(registry: Running, length: int, method: str = "POST") -> bytes:
+    lines = [
+        f"{method} /channel/messages HTTP/1.1",
+        f"Host: 127.0.0.1:{registry.port}",
+        f"Authorization: {registry.headers()['Authorization']}",
+        f"Content-Length: {length}",
+    ]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n"
+
+
+def _rest(line: socket.socket) -> bytes:
+    received = b""
+    try:
+        while part := line.recv(65_536):
+            received += part
+    except ConnectionResetError:
+        pass  # closed with something of ours unread
+    return received
+
+
+def _code(answer: bytes) -> tuple[int, str]:
+    head, _blank, body = answer.partition(b"\r\n\r\n")
+    return int(head.split()[1]), json.loads(body)["code"]
+
+
+_BODY = b'{"fromAgentId":"a","kind":"chat","content":"slowly"}'
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("sent", [b"", b"P", b"POST /channel/messages HTTP/1.1\r\nHost: local"])
+def test_a_head_that_does_not_come_is_not_waited_for(line: socket.socket, sent: bytes) -> None:
+    line.sendall(sent)
+    assert _code(_rest(line)) == (408, "too_slow")
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_second_head_is_not_waited_for_either(registry: Running, line: socket.socket) -> None:
+    line.sendall(_head(registry, 0, "GET") + b"GET /agents HT")
+    first, _blank, second = _rest(line).partition(b"HTTP/1.1 408")
+    assert first.startswith(b"HTTP/1.1 405")
+    assert b"too_slow" in second
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_body_that_does_not_come_is_not_waited_for(registry: Running, line: socket.socket) -> None:
+    before = registry.hub.store.counts()["messages"]
+    line.sendall(_head(registry, len(_BODY)) + _BODY[:20])
+    assert _code(_rest(line)) == (408, "too_slow")
+    assert registry.hub.store.counts()["messages"] == before
+
+
+def test_a_head_and_a_body_in_small_pieces_are_read(registry: Running, line: socket.socket) -> None:
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    request = _head(registry, len(_BODY)) + _BODY
+    for place in range(0, len(request), 7):
+        line.sendall(request[place : place + 7])
+    assert line.recv(65_536).startswith(b"HTTP/1.1 201")
+
+
+def test_a_head_without_end_is_broken_off(line: socket.socket) -> None:
+    line.sendall(b"GET /agents HTTP/1.1\r\nX-Long: ")
+    received = b""
+    try:
+        for _ in range(2 * HEAD_BYTES // 1024):
+            line.sendall(b"x" * 1024)
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+    received = _rest(line)
+    assert received == b"" or _code(received) == (431, "headers_too_large")
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"GET\r\n\r\n",
+        b"GET http:// HTTP/1.1\r\n\r\n",
+        b"CONNECT example.invalid:443 HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /\xff HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"POST /events HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+        b"POST /events HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+    ],
+)
+def test_what_is_no_request_is_refused_as_one(line: socket.socket, noise: bytes) -> None:
+    line.sendall(noise)
+    assert _code(_rest(line))[0] in (400, 403)
+
+
+def test_who_leaves_in_the_middle_disturbs_nobody(registry: Running) -> None:
+    failures = registry.figures()["failures"]
+    for sent in (
+        b"",
+        _head(registry, 5)[:30],
+        _head(registry, len(_BODY)),
+        _head(registry, len(_BODY)) + _BODY[:9],
+    ):
+        with socket.create_connection(("127.0.0.1", registry.port)) as caller:
+            caller.sendall(sent)
+    assert registry.http.get("/agents").status_code == 200
+    assert registry.figures()["failures"] == failures
