@@ -86,7 +86,7 @@ def test_an_answer_of_the_one_asked_ends_the_question(each_records: Records) -> 
     ack = answered.events[1]
     assert (ack.data["messageId"], ack.data["state"]) == (asked.message_id, "answered")
     assert (ack.data["actorId"], ack.data["actorType"]) == ("bob", "client")
-    assert (ack.target, ack.concerns) == ("ann", {"ann", "bob"})
+    assert (ack.target, ack.concerns) == ("ann", frozenset(("ann", "bob")))
     assert each_records.inbox("bob") == []
     assert each_records.inbox("ann") == ["yes"]
     assert each_records.store.check() == []
@@ -250,7 +250,7 @@ def test_a_full_inbox_refuses_and_drops_nothing(each_place: Place) -> None:
 )
 def test_what_no_database_should_get_is_refused(each_records: Records, fields: dict[str, object]) -> None:
     with pytest.raises(InvalidError):
-        each_records.send(**fields)
+        each_records.send("odd", **fields)
     assert each_records.store.last_seq() == 0
     assert each_records.send().message.seq == 1
 

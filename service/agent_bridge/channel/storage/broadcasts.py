@@ -49,6 +49,7 @@ UNSEEN: Final = (
 """The broadcasts that an agent hasn't seen; takes `identity`, `agent_id`, `seen_up_to`."""
 
 _FIRST_UNSEEN = sa.select(_m.seq).where(*UNSEEN).order_by(_m.seq).limit(1)
+_NEWEST_RECEIPT = sa.select(sa.func.max(_r.seq)).filter_by(**_OF_AGENT)
 _DROP_RECEIPTS = sa.delete(RECEIPTS).filter_by(**_OF_AGENT).where(_r.seq <= bindparam("mark"))
 _DROP_MARK = sa.delete(BROADCAST_MARKS).filter_by(**_OF_AGENT)
 _NOTE = Prepared(insert_missing(RECEIPTS))
@@ -67,16 +68,17 @@ def note_seen(connection: sa.Connection, seen: Sequence[tuple[str, str, int]]) -
         connection,
         [{"identity": identity, "agent_id": agent_id, "seq": seq} for identity, agent_id, seq in seen],
     )
-    newest = {(identity, agent_id): seq for identity, agent_id, seq in sorted(seen)}
-    for identity, agent_id in list(newest)[:_MARKS_AT_ONCE]:
-        _move_mark(connection, identity, agent_id, newest[identity, agent_id])
+    agents = dict.fromkeys((identity, agent_id) for identity, agent_id, _seq in seen)
+    for identity, agent_id in list(agents)[:_MARKS_AT_ONCE]:
+        _move_mark(connection, identity, agent_id)
 
 
-def _move_mark(connection: sa.Connection, identity: str, agent_id: str, newest: int) -> None:
+def _move_mark(connection: sa.Connection, identity: str, agent_id: str) -> None:
     agent = {"identity": identity, "agent_id": agent_id}
     mark = seen_up_to(connection, identity, agent_id)
     unseen: int | None = connection.execute(_FIRST_UNSEEN, agent | {"seen_up_to": mark}).scalar()
-    moved = max(mark, newest if unseen is None else unseen - 1)
+    last_seen = connection.execute(_NEWEST_RECEIPT, agent).scalar() or mark
+    moved = last_seen if unseen is None else unseen - 1
     if moved > mark:
         connection.execute(_DROP_MARK, agent)
         connection.execute(_INSERT_MARK, agent | {"seen_up_to": moved})
