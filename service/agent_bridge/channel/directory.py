@@ -138,6 +138,8 @@ class Directory:
         self._rows: dict[str, dict[str, AgentRow]] = {}
         self._weights: dict[tuple[str, str], int] = {}
         self._bytes: dict[str, int] = {}
+        self._total = 0
+        self._identities: dict[str, dict[str, None]] = {}  # that have an id, in order
 
     def __len__(self) -> int:
         return len(self._weights)
@@ -235,14 +237,14 @@ class Directory:
         own = self._own(identity, agent_id)
         if own is not None:
             return own
-        found = (held.get(agent_id) for held in self._rows.values())
-        return next((row for row in found if row is not None and row.visible_to(identity)), None)
+        found = (self._rows[other][agent_id] for other in self._identities.get(agent_id, ()))
+        return next((row for row in found if row.visible_to(identity)), None)
 
     def lives_elsewhere(self, identity: str, agent_id: str) -> bool:
         """Whether only other identities have that id: a message to it is refused."""
         if identity == ALL_IDENTITIES or self._own(identity, agent_id) is not None:
             return False
-        return any(agent_id in held for held in self._rows.values())
+        return agent_id in self._identities
 
     def _own(self, identity: str, agent_id: str) -> AgentRow | None:
         return self._rows.get(identity, {}).get(agent_id)
@@ -272,7 +274,7 @@ class Directory:
             grows > 0
             and (
                 self._bytes.get(row.identity, 0) + grows > self._most_bytes_each
-                or sum(self._bytes.values()) + grows > self._most_bytes
+                or self._total + grows > self._most_bytes
             )
         ):
             raise TooManyError(
@@ -283,17 +285,24 @@ class Directory:
 
     def _put(self, row: AgentRow, weight: int) -> None:
         key = (row.identity, row.agent_id)
-        self._bytes[row.identity] = self._bytes.get(row.identity, 0) + weight - self._weights.get(key, 0)
+        self._weigh(row.identity, weight - self._weights.get(key, 0))
         self._weights[key] = weight
         self._rows.setdefault(row.identity, {})[row.agent_id] = row
+        self._identities.setdefault(row.agent_id, {})[row.identity] = None
 
     def _drop(self, row: AgentRow, event: str) -> Event:
-        held = self._rows[row.identity]
-        del held[row.agent_id]
-        self._bytes[row.identity] -= self._weights.pop((row.identity, row.agent_id))
+        held, others = self._rows[row.identity], self._identities[row.agent_id]
+        del held[row.agent_id], others[row.identity]
+        self._weigh(row.identity, -self._weights.pop((row.identity, row.agent_id)))
         if not held:
             del self._rows[row.identity], self._bytes[row.identity]
+        if not others:
+            del self._identities[row.agent_id]
         return _event(event, row, {"agentId": row.agent_id, "identity": row.identity})
+
+    def _weigh(self, identity: str, more: int) -> None:
+        self._bytes[identity] = self._bytes.get(identity, 0) + more
+        self._total += more
 
     def _touch(self, row: AgentRow, now: Moment) -> None:
         self._rows[row.identity][row.agent_id] = dataclasses.replace(

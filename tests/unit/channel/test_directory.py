@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -251,6 +252,16 @@ def test_rows_are_bounded_in_bytes_too() -> None:
     assert held(directory) == ["s3"]
 
 
+def test_a_row_that_has_gone_leaves_nothing() -> None:
+    directory = Directory(90_000, 120_000, total_bytes=5_000)
+    for number in range(50):
+        directory.register(server(f"s{number}", identity=f"i{number}"), later(number))
+        assert directory.find("*", f"s{number}") is not None
+        directory.remove(f"i{number}", f"s{number}")
+        assert directory.find("*", f"s{number}") is None
+        assert not directory.lives_elsewhere("red", f"s{number}")
+
+
 def test_what_cannot_be_a_row_is_refused(directory: Directory) -> None:
     deep: list[Any] = []
     for _ in range(100_000):
@@ -352,3 +363,4 @@ class Directories(RuleBasedStateMachine):
 
 
 TestDirectories = Directories.TestCase
+TestDirectories.settings = settings(max_examples=40, stateful_step_count=30)
