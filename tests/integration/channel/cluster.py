@@ -36,7 +36,7 @@ class Cluster:
         self._bin = bin_dir
         self._directory = Path(tempfile.mkdtemp(prefix="abpg", dir="/tmp"))
         self._data = self._directory / "data"
-        self._port = _free_port()
+        self.port = _free_port()
         self._made = 0
 
     def start(self) -> None:
@@ -64,16 +64,21 @@ class Cluster:
 
     def url(self, name: str) -> str:
         """The `database_url` of a database, by way of the socket."""
-        return f"postgresql+psycopg://{USER}@/{name}?host={self._directory}&port={self._port}"
+        return f"postgresql+psycopg://{USER}@/{name}?host={self._directory}&port={self.port}"
 
     def address(self, name: str, password: str = PASSWORD) -> str:
         """The `database_url` of a database, by way of the port."""
         quoted = password.replace(" ", "%20")
-        return f"postgresql+psycopg://{USER}:{quoted}@127.0.0.1:{self._port}/{name}"
+        return f"postgresql+psycopg://{USER}:{quoted}@127.0.0.1:{self.port}/{name}"
+
+    def end_connections(self, name: str) -> None:
+        """End all connections to a database, as an administrator would."""
+        everybody = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname"
+        self.run_sql(f"{everybody} = '{name}'")
 
     def run_sql(self, statement: str) -> str:
         """Run a statement as the cluster's owner and return what it prints."""
-        done = self._run("psql", "-X", "-At", "-h", self._directory, "-p", str(self._port), "-U", USER,
+        done = self._run("psql", "-X", "-At", "-h", self._directory, "-p", str(self.port), "-U", USER,
                          "-d", "postgres", "-c", statement)  # fmt: skip
         return done.stdout.strip()
 
@@ -88,7 +93,7 @@ class Cluster:
                   "--auth-local=trust", "--auth-host=scram-sha-256", f"--pwfile={secret}")  # fmt: skip
         with (self._data / "postgresql.conf").open("a") as settings:
             settings.write(
-                f"listen_addresses = '127.0.0.1'\nport = {self._port}\nfsync = off\nmax_connections = 40\n"
+                f"listen_addresses = '127.0.0.1'\nport = {self.port}\nfsync = off\nmax_connections = 40\n"
                 f"unix_socket_directories = '{self._directory}'\nshared_buffers = 16MB\n"
             )
 

@@ -454,7 +454,7 @@ def test_under_load_with_the_file_deleted_locked_and_made_read_only(rig: Rig, pa
         while not (ended := calm.is_set()) or sent[name] % 10:
             rig.writer.submit(send(f"{name}-{sent[name]}"), (name, sent[name]))
             sent[name] += 1
-            time.sleep(0 if ended else 0.0005)
+            time.sleep(0 if ended else 0.002)
 
     threads = [threading.Thread(target=write, args=(name,)) for name in range(4)]
     for thread in threads:
@@ -481,7 +481,7 @@ def test_under_load_with_the_file_deleted_locked_and_made_read_only(rig: Rig, pa
 
 
 def test_kill_9_loses_nothing_that_was_handed_back(path: Path) -> None:
-    for _ in range(3):
+    for _ in range(2):
         process = subprocess.Popen(
             [sys.executable, "-m", "integration.channel.mortal_writer", str(path)],
             env={"PYTHONPATH": ":".join(sys.path)},

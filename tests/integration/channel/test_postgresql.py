@@ -1,0 +1,168 @@
+"""A database on a server: connections that break, a commit nobody knows of, turns between registries."""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+import structlog
+from sqlalchemy import Connection, text
+
+from agent_bridge import log
+from agent_bridge.channel.errors import StorageError
+from agent_bridge.channel.storage.engine import Database
+from agent_bridge.channel.storage.place import Place
+from agent_bridge.channel.storage.trouble import LostError
+from integration.channel.cluster import PASSWORD, Cluster
+from integration.channel.notes import MIGRATIONS, adding, bodies_in
+from integration.channel.relay import Relay
+
+PATIENCE = 30.0
+
+
+@pytest.fixture
+def database(postgresql_url: str) -> Iterator[Database]:
+    """An open one."""
+    opened = Database(Place.of(postgresql_url), MIGRATIONS)
+    opened.open()
+    yield opened
+    opened.close()
+
+
+def test_with_a_password(cluster: Cluster) -> None:
+    database = Database(Place.of(cluster.address(cluster.new_database())), MIGRATIONS)
+    database.write(adding("one"))
+    assert bodies_in(database) == ["one"]
+    assert PASSWORD not in str(database.health())
+    database.close()
+
+
+def test_a_wrong_password_is_told_and_not_shown(cluster: Cluster) -> None:
+    stream = io.StringIO()
+    log.configure("debug", to_terminal=False, stream=stream)
+    database = Database(Place.of(cluster.address(cluster.new_database(), "close sesame")), MIGRATIONS)
+    try:
+        with pytest.raises(LostError, match="password authentication failed") as caught:
+            database.open()
+        logging.getLogger("test").exception("it failed", exc_info=caught.value)
+    finally:
+        database.close()
+        structlog.reset_defaults()
+    said = f"{caught.value} {caught.value.as_dict()} {database.health()} {stream.getvalue()}"
+    assert "it failed" in said
+    for secret in ("sesame", "close%20"):
+        assert secret not in said
+    assert caught.value.__cause__ is None
+
+
+def test_a_server_that_restarts_is_used_again(cluster: Cluster) -> None:
+    database = Database(Place.of(cluster.url(cluster.new_database())), MIGRATIONS)
+    database.write(adding("before"))
+    assert bodies_in(database) == ["before"]
+    cluster.stop()
+    try:
+        for use in (lambda: database.write(adding("x")), lambda: bodies_in(database)):
+            with pytest.raises(LostError, match="can't be reached"):
+                use()
+            assert database.health().state == "failed"
+    finally:
+        cluster.start()
+    database.write(adding("after"))
+    assert bodies_in(database) == ["before", "after"]
+    assert database.health().state == "ok"
+    database.close()
+
+
+def test_connections_that_the_server_ended_are_made_anew(database: Database, cluster: Cluster) -> None:
+    database.write(adding("before"))
+    assert bodies_in(database) == ["before"]
+    _end_all(cluster, database)
+    assert bodies_in(database) == ["before"]
+    _end_all(cluster, database)
+    database.write(adding("after"))
+    assert bodies_in(database) == ["before", "after"]
+
+
+def test_a_connection_lost_within_a_transaction(database: Database, cluster: Cluster) -> None:
+    runs = 0
+
+    def work(connection: Connection) -> int:
+        nonlocal runs
+        runs += 1
+        adding("once")(connection)
+        if runs == 1:
+            _end_all(cluster, database)
+        return adding("and more")(connection)
+
+    assert database.write(work) == 2
+    assert runs == 2
+    assert bodies_in(database) == ["once", "and more"]
+
+
+@pytest.mark.parametrize(("cut", "runs"), [("after", 1), ("before", 2)])
+def test_a_commit_whose_answer_is_lost_is_neither_lost_nor_done_twice(
+    cluster: Cluster, cut: str, runs: int
+) -> None:
+    address = cluster.address(cluster.new_database())
+    relay = Relay(cluster.port)
+    place = Place.of(address.replace(f":{cluster.port}/", f":{relay.port}/") + "?sslmode=disable")
+    database = Database(place, MIGRATIONS)
+    database.open()
+    relay.cut = cut
+    ran = 0
+
+    def work(connection: Connection) -> int:
+        nonlocal ran
+        ran += 1
+        return adding("answered")(connection)
+
+    assert database.write(work) == 1
+    assert (relay.cuts, ran) == (1, runs)
+    database.write(adding("next"))
+    assert bodies_in(database) == ["answered", "next"]
+    database.close()
+    relay.close()
+
+
+def test_two_registries_take_turns(database: Database) -> None:
+    """What is numbered in a transaction is committed in that order, whoever writes."""
+    other = Database(replace(database.place), MIGRATIONS)
+    failures: list[Exception] = []
+
+    def number(connection: Connection) -> None:
+        last = connection.execute(text("SELECT coalesce(max(id), 0) FROM notes")).scalar_one()
+        connection.execute(
+            text("INSERT INTO notes VALUES (:id, :body)"), {"id": last + 1, "body": f"number {last + 1}"}
+        )
+
+    def write_many(one: Database) -> None:
+        try:
+            for _ in range(40):
+                one.write(number)
+        except Exception as error:  # noqa: BLE001
+            failures.append(error)
+
+    threads = [threading.Thread(target=write_many, args=(one,)) for one in (database, other)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert failures == []
+    assert bodies_in(other) == [f"number {number}" for number in range(1, 81)]
+    other.close()
+
+
+def test_without_the_driver_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    database = Database(Place.of("postgresql://ann@127.0.0.1:1/team"), MIGRATIONS)
+    with pytest.raises(StorageError, match=r"agent-bridge\[postgresql\]"):
+        database.open()
+
+
+def _end_all(cluster: Cluster, database: Database) -> None:
+    cluster.end_connections(database.place.shown.rsplit("/", 1)[1])
