@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -12,6 +13,8 @@ from agent_bridge.client import address
 from agent_bridge.client.http import Registry
 from agent_bridge.errors import AgentBridgeError
 
+_SECONDS = 5.0
+"""How long the registry may take to answer."""
 _BEATS = 3
 """Signs of life within the time after which a session counts as silent."""
 
@@ -23,6 +26,9 @@ class Presence:
         self._who = who
         self._every = unhealthy_s / _BEATS
         self._wanted = asyncio.Event()
+        self._is_entered = False
+        self._has_left = False
+        self._lock = threading.Lock()  # a thread goes on when its task is cancelled
 
     def refresh(self) -> None:
         """Give a sign of life now."""
@@ -43,14 +49,20 @@ class Presence:
             await asyncio.to_thread(self._deregister)
 
     def _beat(self) -> None:
-        with Registry(address.find(), self._who.identity) as registry:
-            try:
-                registry.heartbeat(self._who.agent_id)
-            except UnknownError:
-                registry.register(self._who.registration())
+        with self._lock, Registry(address.find(), self._who.identity, timeout=_SECONDS) as registry:
+            if self._has_left:
+                return
+            if self._is_entered:
+                with suppress(UnknownError):
+                    registry.heartbeat(self._who.agent_id)
+                    return
+            # A row that is there already may be of another command of this person, which is about to end.
+            registry.register(self._who.registration())
+            self._is_entered = True
 
     def _deregister(self) -> None:
-        with Registry(address.find(), self._who.identity, timeout=2.0) as registry:
+        with self._lock, Registry(address.find(), self._who.identity, timeout=_SECONDS) as registry:
+            self._has_left = True
             registry.deregister(self._who.agent_id)
 
 
