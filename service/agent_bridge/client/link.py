@@ -6,7 +6,11 @@ import json
 import time
 from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
+
+import httpx
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
 from agent_bridge.channel.model import Message
 from agent_bridge.client import answers, exchange
@@ -14,10 +18,6 @@ from agent_bridge.client.address import Address
 from agent_bridge.client.answers import Page
 from agent_bridge.client.requests import Registration
 from agent_bridge.errors import NotRunningError
-
-if TYPE_CHECKING:
-    import httpx
-    from websockets.asyncio.client import ClientConnection
 
 SUPERSEDED = 4001
 """The close code by which the registry says that a newer connection has taken over."""
@@ -47,8 +47,6 @@ class Link:
         self._socket: ClientConnection | None = None
 
     async def __aenter__(self) -> Self:
-        import httpx
-
         self._client = httpx.AsyncClient(
             base_url=self._address.url,
             headers=exchange.headers(self._address, self._registration.identity),
@@ -110,8 +108,6 @@ class Link:
 
     async def send(self, frame: Mapping[str, Any]) -> int:
         """Send a frame; how many characters it had. Raises ClosedError."""
-        from websockets.exceptions import ConnectionClosed
-
         assert self._socket is not None  # noqa: S101 - within `async with`
         text = json.dumps(frame, ensure_ascii=False, separators=(",", ":"))
         try:
@@ -122,8 +118,6 @@ class Link:
 
     async def receive(self) -> Mapping[str, Any]:
         """The next frame that is a JSON object; others are passed over. Raises ClosedError."""
-        from websockets.exceptions import ConnectionClosed
-
         assert self._socket is not None  # noqa: S101 - within `async with`
         while True:
             try:
@@ -138,9 +132,6 @@ class Link:
                 return frame
 
     async def _connect(self) -> ClientConnection:
-        from websockets.asyncio.client import connect
-        from websockets.exceptions import InvalidStatus, WebSocketException
-
         try:
             return await connect(
                 self._address.socket_url,
@@ -168,8 +159,6 @@ class Link:
         params: Mapping[str, object] | None = None,
         body: Mapping[str, Any] | None = None,
     ) -> exchange.Answer:
-        import httpx
-
         query = {name: str(value) for name, value in (params or {}).items() if value is not None}
         content = None if body is None else dict(body)
         try:

@@ -76,11 +76,14 @@ class Peer:
 
     async def stop(self) -> None:
         await self.cut()
-        # Told to exit, it would look up from a nap of 0.1 s first.
+        # Told to exit, it would look up from a nap of 0.1 s first, and take another one.
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
-        self._server.force_exit = True
-        await self._server.shutdown()
+        for server in self._server.servers:
+            server.close()
+        for connection in list(self._server.server_state.connections):
+            if connection.transport is not None:
+                connection.transport.abort()
 
     async def restart(self) -> None:
         """A new process on another port: agents are forgotten, messages are not."""
