@@ -115,6 +115,11 @@ class Connection(asyncio.Protocol):
         return not self._closing
 
     @property
+    def is_reading(self) -> bool:
+        """Whether what the peer sends is read, rather than left on its side."""
+        return self._reading
+
+    @property
     def waiting(self) -> int:
         """Frames that the peer hasn't taken."""
         return 0 if self._outbox is None else len(self._outbox)
@@ -178,7 +183,7 @@ class Connection(asyncio.Protocol):
         """The server stops."""
         if self._handshake is not None and self._handler is None:
             self.abort()
-        self.close(1012, "the registry stops")
+        self.close(1001, "the registry stops")
 
     # The transport's side.
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_bridge.channel.clock import wall_ms
 from agent_bridge.channel.directory import Directory
-from agent_bridge.channel.errors import ChannelError, WrongIdentityError
+from agent_bridge.channel.errors import ChannelError, StorageError, WrongIdentityError
+from agent_bridge.channel.model import ALL_IDENTITIES
 from agent_bridge.channel.storage.store import Store
 from agent_bridge.channel.writes import Acknowledged, Event, Outcome, Send, Sent, Settled, Write
 from agent_bridge.log import get_logger
@@ -68,7 +69,8 @@ class Hub:
         self.store = make_store(place, timeline, inbox_limit=settings.inbox_limit, on_commit=self._on_commit)
         self._loop: asyncio.AbstractEventLoop
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="registry-read")
-        self._peers: dict[Peer, None] = {}
+        self.peers: dict[Peer, None] = {}
+        """All open sockets, in the order in which they came."""
         self._touched: dict[Peer, None] = {}
         self._held: dict[Peer, None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -76,10 +78,18 @@ class Hub:
         self._is_stopping = False
 
     async def start(self) -> None:
-        """Open the store; the running loop becomes the hub's. Raises StorageError."""
+        """Open the store; the running loop becomes the hub's.
+
+        A database that can't be opened is told by the store's health; the first write that works again
+        makes the sockets start over.
+        """
         self._loop = asyncio.get_running_loop()
-        await self._loop.run_in_executor(self._readers, self.store.open)
-        self.epoch, self.seq = self.store.epoch, self.store.last_seq()
+        try:
+            await self._loop.run_in_executor(self._readers, self.store.open)
+            self.seq = await self.read(Store.last_seq)
+            self.epoch = self.store.epoch
+        except StorageError as error:
+            _log.error("The channel can't store anything", error=error.sentence())
 
     def apply(self, settings: Settings) -> None:
         """Take new limits; sockets that are open keep theirs."""
@@ -95,7 +105,7 @@ class Hub:
         if self._is_stopping:
             return
         self._is_stopping = True
-        for peer in list(self._peers):
+        for peer in list(self.peers):
             peer.connection.close(1001, "the registry stops")
         for task in list(self._tasks):
             task.cancel()
@@ -108,6 +118,8 @@ class Hub:
     def apply(self, settings: Settings) -> None:
         """Take new settings. Limits of sockets that are open stay as they were."""
         self.settings = settings
+        self.store.inbox_limit = settings.inbox_limit
+        self.rates.change(settings.send_rate_per_s, settings.send_burst)
         self.directory.unhealthy_ms = round(settings.agent_unhealthy_s * 1000)
         self.directory.remove_ms = round(settings.agent_remove_s * 1000)
 
@@ -145,9 +157,10 @@ class Hub:
         """Whether an agent has a socket open: an event with this `target` reaches it."""
         return self.audience.speaker(identity, agent_id) is not None
 
-    def socket_counts(self) -> tuple[int, int]:
-        """How many sockets have identified themselves, and how many are open."""
-        return sum(peer.agent_id is not None for peer in self._peers), len(self._peers)
+    def socket_counts(self, identity: str = ALL_IDENTITIES) -> tuple[int, int]:
+        """How many sockets of an identity have said who they are, and how many are open."""
+        seen = [peer for peer in self.peers if identity in (ALL_IDENTITIES, peer.identity)]
+        return sum(peer.agent_id is not None for peer in seen), len(seen)
 
     def sweep_presence(self) -> int:
         """Mark sessions without a heartbeat unhealthy or remove them; returns how many. On the loop."""
@@ -156,10 +169,10 @@ class Hub:
         return len(found)
 
     def describe(self) -> dict[str, Any]:
-        """Agents, sockets and their traffic, for `status`. From any thread; doesn't touch the disk."""
-        peers = _copied(lambda: self._peers)
+        """Agents, sockets and their traffic, for `status`. On the loop; doesn't touch the disk."""
+        peers = self.peers
         return {
-            "agents": dict(Counter(row.identity for row in _copied(self.directory.rows))),
+            "agents": dict(Counter(row.identity for row in self.directory.rows())),
             "seq": self.seq,
             "epoch": self.epoch,
             "sockets": {
@@ -175,7 +188,7 @@ class Hub:
 
     def welcome(self, peer: Peer) -> None:
         """A socket was accepted."""
-        self._peers[peer] = None
+        self.peers[peer] = None
         self.presence.welcome(peer)
         peer.connection.flush()
 
@@ -206,7 +219,7 @@ class Hub:
 
     def lost(self, peer: Peer) -> None:
         """A socket is gone."""
-        self._peers.pop(peer, None)
+        self.peers.pop(peer, None)
         self._held.pop(peer, None)
         self._touched.pop(peer, None)
         self.traffic.frames_sent += peer.connection.frames_sent
@@ -299,7 +312,7 @@ class Hub:
         """The database is another one: cursors into the old one mean nothing."""
         _log.warning("The channel's database was replaced", epoch=epoch)
         self.epoch, self.seq = epoch, 0
-        for peer in list(self._peers):
+        for peer in list(self.peers):
             if peer.is_live or peer.agent_id is not None:
                 replay.resync(self, peer, "epoch")
                 self._touched[peer] = None
@@ -313,15 +326,6 @@ class Hub:
         error = None if task.cancelled() else task.exception()
         if isinstance(error, Exception):
             self._failed("A replay failed", error)
-
-
-def _copied(read: Callable[[], Iterable[T]]) -> list[T]:
-    """What `read` gives, though the loop's thread may change it meanwhile."""
-    while True:
-        try:
-            return list(read())
-        except RuntimeError:  # changed in size
-            continue
 
 
 def _seq_of(outcome: Outcome) -> int | None:

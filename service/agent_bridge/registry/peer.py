@@ -199,7 +199,7 @@ class Peer:
 
     def _is_full(self) -> bool:
         return (
-            self._in_flight >= IN_FLIGHT
+            self._in_flight >= min(IN_FLIGHT, self._hub.settings.socket_backlog // 2)
             or self._bytes >= IN_FLIGHT_BYTES
             or self.connection.is_congested
             or self._hub.is_crowded(self)

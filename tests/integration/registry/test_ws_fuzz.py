@@ -1,0 +1,92 @@
+"""Whatever a peer sends, the registry stays up and nobody else hears of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from websockets.exceptions import ConnectionClosed
+
+from integration.registry.running import Client, Running
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with Running(tmp_path_factory.mktemp("registry"), message_bytes=20_000) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def bystander(registry: Running) -> Iterator[Client]:
+    """A socket of another identity, which is to hear nothing at all."""
+    with registry.agent("bystander", "bystander") as client:
+        yield client
+
+
+_NAMES = st.sampled_from(
+    ["agentId", "identity", "since", "epoch", "events", "requestId", "message", "ack", "data", "content"]
+    + ["kind", "fromAgentId", "toAgentId", "messageId", "conversationId", "replyTo", "meta", "expiresAt"]
+    + ["state", "actorId", "actorType", "detail", "type", "payload"]
+)
+_SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats()
+    | st.text(max_size=20)
+    | st.sampled_from(["bystander", "chat", "global", "*", "own", "queued", "client", "x" * 300, "\x00", "‮"])
+)
+_VALUES = st.recursive(
+    _SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(_NAMES | st.text(max_size=5), inner, max_size=8)
+    ),
+    max_leaves=12,
+)
+_TYPES = st.sampled_from(
+    ["identify", "channel.send", "channel.ack", "agent.message", "heartbeat", "snapshot", "channel.sent", ""]
+)
+_FRAMES = st.one_of(
+    st.text(max_size=60),
+    st.binary(max_size=60),
+    st.builds(
+        lambda kind, fields: json.dumps(fields | {"type": kind}),
+        _TYPES,
+        st.dictionaries(_NAMES, _VALUES, max_size=6),
+    ),
+    st.just("[" * 10_000),
+    st.just('{"type":"channel.send","message":' + '{"meta":' * 2_000),
+    st.just("x" * 30_000),
+)
+
+
+@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(frames=st.lists(_FRAMES, min_size=1, max_size=8))
+def test_any_frames_at_all(registry: Running, bystander: Client, frames: list[str | bytes]) -> None:
+    with registry.connect("fuzzed") as socket:
+        try:
+            for frame in frames:
+                socket.connection.send(frame)
+            socket.all_until_now()
+        except ConnectionClosed as closed:
+            # Too large a frame is the only thing that ends a socket.
+            assert closed.rcvd is not None
+            assert closed.rcvd.code == 1009
+            assert any(len(frame) > 20_000 for frame in frames)
+
+    assert registry.figures()["failures"] == 0
+    assert bystander.all_until_now() == []
+
+
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.binary(min_size=1, max_size=200))
+def test_any_bytes_at_all_after_the_upgrade(registry: Running, bystander: Client, data: bytes) -> None:
+    socket = registry.connect("fuzzed")
+    socket.connection.socket.sendall(data)
+    socket.connection.socket.close()
+
+    assert registry.figures()["failures"] == 0
+    assert bystander.all_until_now() == []
