@@ -397,7 +397,7 @@ def test_many_readers_beside_a_writer_while_the_file_is_deleted(database: Databa
                 failures.append(error)
                 return
 
-    readers = [threading.Thread(target=read) for _ in range(6)]
+    readers = [threading.Thread(target=read) for _ in range(3)]
     for reader in readers:
         reader.start()
     for number in range(100):

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, inspect, text
+from sqlalchemy.engine.interfaces import ReflectedIndex
 
 from agent_bridge.channel.errors import StorageError
+from agent_bridge.channel.storage import schema
 from agent_bridge.channel.storage.engine import Database
-from agent_bridge.channel.storage.migrations import NewerDatabaseError, version_of
+from agent_bridge.channel.storage.migrations import VERSIONS, NewerDatabaseError, version_of
 from agent_bridge.channel.storage.place import Place
+from integration.channel.cluster import Cluster
 
 PATIENCE = 20.0
 
@@ -138,3 +141,48 @@ def test_two_that_start_at_once_do_each_step_once(each_place: Place) -> None:
     assert _columns(databases[0]) == ["name", "song"]
     for database in databases:
         database.close()
+
+
+def test_todays_tables_are_what_the_migrations_make(
+    each_place: Place, request: pytest.FixtureRequest
+) -> None:
+    migrated = Database(each_place, schema.MIGRATIONS)
+    made = Database(_beside(each_place, request), [schema.METADATA.create_all])
+    assert _fingerprint(migrated) == _fingerprint(made)
+    assert set(_fingerprint(migrated)) == set(schema.METADATA.tables)
+    migrated.close()
+    made.close()
+
+
+def _beside(place: Place, request: pytest.FixtureRequest) -> Place:
+    if place.path is not None:
+        return Place.file(place.path.with_name("made.sqlite"))
+    cluster: Cluster = request.getfixturevalue("cluster")
+    return Place.of(cluster.url(cluster.new_database()))
+
+
+def _fingerprint(database: Database) -> dict[str, object]:
+    """All that can be seen of each table from outside; without the table of versions."""
+    with database.reading() as connection:
+        seen = inspect(connection)
+        return {
+            name: {
+                "columns": [
+                    {**column, "type": column["type"].compile(connection.dialect)}
+                    for column in seen.get_columns(name)
+                ],
+                "key": seen.get_pk_constraint(name)["constrained_columns"],
+                "options": seen.get_table_options(name),
+                "indexes": sorted(
+                    (index["name"] or "", str(index["column_names"]), str(index["unique"]), _condition(index))
+                    for index in seen.get_indexes(name)
+                ),
+            }
+            for name in seen.get_table_names()
+            if name != VERSIONS.name
+        }
+
+
+def _condition(index: ReflectedIndex) -> str:
+    options = index.get("dialect_options", {})
+    return str(options.get("sqlite_where", options.get("postgresql_where", "")))

@@ -530,9 +530,10 @@ def _deleted(path: Path, rig: Rig) -> int:
 
 
 def _lock(path: Path) -> None:
-    other = sqlite3.connect(path, isolation_level=None, timeout=5)
-    other.execute("BEGIN IMMEDIATE")
-    time.sleep(0.05)
+    other = sqlite3.connect(path, isolation_level=None, timeout=0.1)
+    with contextlib.suppress(sqlite3.OperationalError):  # the writer seldom lets go
+        other.execute("BEGIN IMMEDIATE")
+        time.sleep(0.05)
     other.close()
 
 
