@@ -16,6 +16,8 @@ from agent_bridge.registry import fields
 from agent_bridge.registry.answers import Receive, Scope
 from agent_bridge.registry.security import Caller, too_large
 
+QUERY_TEXT_LIMIT = 500
+"""Characters that a text in a query may have."""
 BODY_SECONDS = 20.0
 """What the body of a request may take to come, however large it is."""
 CALLER = "agent_bridge.caller"
@@ -72,7 +74,7 @@ class Call:
 
     def query_text(self, name: str) -> str | None:
         """A text from the query, None where it isn't there."""
-        return fields.optional_text(self.caller.query, name)
+        return fields.optional_text(self.caller.query, name, QUERY_TEXT_LIMIT)
 
     def query_flag(self, name: str) -> bool | None:
         """`true` or `false` from the query."""

@@ -15,6 +15,7 @@ from agent_bridge.channel.directory import EntryType
 from agent_bridge.channel.model import ConversationStatus
 from agent_bridge.channel.storage.answers import MAX_PAGE
 from agent_bridge.registry import openapi_schemas as schemas
+from agent_bridge.registry.calls import QUERY_TEXT_LIMIT
 from agent_bridge.registry.channel_routes import EVENTS_PAGE, InboxView
 from agent_bridge.registry.dashboard_access import COOKIE
 from agent_bridge.registry.openapi_schemas import (
@@ -48,7 +49,7 @@ _ERRORS = {
 _ANYWHERE = (400, 401, 403, 413, 414, 431, 500, 503)
 _TRUE_OR_FALSE: Schema = {"type": "string", "enum": ["true", "false"]}
 _OPEN: list[dict[str, list[str]]] = [{}, {"token": []}, {"dashboard": []}]
-_TEXT: Schema = {"type": "string", "maxLength": 4096}
+_TEXT: Schema = {"type": "string", "maxLength": QUERY_TEXT_LIMIT}
 
 
 @cache

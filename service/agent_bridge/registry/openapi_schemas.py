@@ -270,7 +270,7 @@ def _given(properties: Schema, optional: Schema | None = None) -> Schema:
 
 
 def _or_null(schema: Schema) -> Schema:
-    if "type" not in schema:
+    if not isinstance(schema.get("type"), str):
         return schema
     made = schema | {"type": [schema["type"], "null"]}
     return made | ({"enum": [*schema["enum"], None]} if "enum" in schema else {})

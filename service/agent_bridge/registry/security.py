@@ -25,7 +25,7 @@ OPEN_PATHS = frozenset({b"/health", b"/dashboard/login"})
 IDENTITY_HEADER = "X-Agent-Bridge-Identity"
 HEADERS_LIMIT = 100
 HEADER_BYTES = 32 * 1024
-TARGET_BYTES = 8 * 1024
+TARGET_BYTES = 16 * 1024
 """Bytes that a path and its query may have."""
 _QUERY_FIELDS = 50
 _HOSTS = ("localhost", "127.0.0.1", "[::1]")
