@@ -8,9 +8,9 @@ import typer
 
 from agent_bridge.channel.clock import wall_ms
 from agent_bridge.channel.errors import UnknownError
-from agent_bridge.channel.model import AckState, ActorType, ConversationStatus, Message
-from agent_bridge.channel.writes import Acknowledge
+from agent_bridge.channel.model import ConversationStatus, Message
 from agent_bridge.cli.app import JsonOption, Verbs
+from agent_bridge.cli.mark_displayed import mark_displayed
 from agent_bridge.cli.messages_shown import conversation_table, shown_ack, shown_message
 from agent_bridge.cli.person import person
 from agent_bridge.cli.printing import harmless_line, put
@@ -71,7 +71,8 @@ def inbox(
         texts = [shown_message(message, full=full, now=now) for message in page.items]
         if texts and not as_json:
             put("\n\n".join(texts))
-        marked = [] if peek or agent_id != who.agent_id else _mark(registry, page.items, agent_id)
+        to_mark = () if peek or agent_id != who.agent_id else page.items
+        marked, trouble = mark_displayed(registry, to_mark, agent_id)
     return Result(
         "inbox",
         data={
@@ -82,7 +83,7 @@ def inbox(
             "open": page.total,
             "marked": marked,
         },
-        messages=_inbox_remarks(page.items, page.next_before, view),
+        messages=(*trouble, *_inbox_remarks(page.items, page.next_before, view)),
     )
 
 
@@ -136,23 +137,6 @@ def conversations(
         view=(conversation_table(page.items),),
         messages=_more(page.next_before) if page.items else (info("There are no such conversations."),),
     )
-
-
-def _mark(registry: Registry, messages: tuple[Message, ...], agent_id: str) -> list[str]:
-    """Say of messages that were shown that they are displayed; returns the ids."""
-    shown = [message for message in messages if message.state.rank < AckState.DISPLAYED.rank]
-    for message in shown:
-        registry.ack(
-            Acknowledge(
-                identity=message.identity,
-                conversation_id=message.conversation_id,
-                message_id=message.message_id,
-                state=AckState.DISPLAYED,
-                actor_id=agent_id,
-                actor_type=ActorType.CLIENT,
-            )
-        )
-    return [message.message_id for message in shown]
 
 
 def _inbox_remarks(messages: tuple[Message, ...], following: str | None, view: View) -> tuple[Remark, ...]:

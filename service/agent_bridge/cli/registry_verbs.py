@@ -39,10 +39,9 @@ def stop() -> Result:
 
 def status() -> Result:
     """Say how the registry is: where it answers, who is there, and its sweeps."""
-    document = read_status()
     with connect(None) as registry:
         health, url = registry.health(), registry.address.url
-    told = document.get("registry")
+    told = read_status().get("registry")  # only now: a registry that was idle is loaded by the question
     part: Mapping[str, Any] = told if isinstance(told, dict) else {}
     data = {**part, "url": url, "token_file": str(paths.registry_token()), "health": health}
     is_well = health.get("status") == "ok" and not part.get("reasons")
@@ -67,10 +66,19 @@ def _lines(data: Mapping[str, Any]) -> list[str]:
         f" {counted(int(health.get('wsDashboardClients') or 0), 'connection')}",
     ]
     lines += [f"  ! {harmless_line(str(reason))}" for reason in data.get("reasons") or ()]
+    lines += [f"  {harmless_line(str(notice))}" for notice in data.get("notices") or ()]
+    store = data.get("store")
+    lines += [f"  messages: {harmless_line(str(store.get('path')))}"] if isinstance(store, dict) else []
     lines += [_sweep(sweep) for sweep in data.get("sweeps") or () if isinstance(sweep, dict)]
     return lines
 
 
 def _sweep(sweep: Mapping[str, Any]) -> str:
-    known = {key: value for key, value in sweep.items() if key != "name" and value is not None}
-    return f"  sweep {sweep.get('name')}: " + ", ".join(f"{key} {value}" for key, value in known.items())
+    said = [
+        f"every {sweep.get('interval_s')} s",
+        f"last {sweep.get('last_run') or 'never'}",
+        f"{sweep.get('counts') or 0} dealt with",
+    ]
+    said += [f"{counted(sweep['failures'], 'failure')}"] if sweep.get("failures") else []
+    said += [f"failed: {harmless_line(str(sweep['error']))}"] if sweep.get("error") else []
+    return f"  sweep {sweep.get('name')}: {', '.join(said)}"

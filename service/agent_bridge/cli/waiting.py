@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from agent_bridge.channel.model import Ack, AckState, Draft, Message
 from agent_bridge.channel.states import higher
+from agent_bridge.cli import registry_access
 from agent_bridge.cli.event_stream import Connected, Event, EventStream, Lost
 from agent_bridge.cli.person import Person
 from agent_bridge.cli.presence import Presence, present
@@ -60,7 +61,7 @@ class Wait:
         return waited
 
     async def _send(self) -> Waited:
-        posted = await asyncio.to_thread(self._ask, lambda registry: registry.send(self._draft))
+        posted = await asyncio.to_thread(registry_access.send, self._draft)
         waited = Waited(posted, posted.message.state)
         self._told(waited.state)
         return waited

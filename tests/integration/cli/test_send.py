@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import signal
+import socket
+import threading
 from collections.abc import Iterator
 
 import pytest
 
+from agent_bridge import paths
 from agent_bridge.channel.model import AckState, ActorType, Draft, Kind, Message
 from agent_bridge.channel.writes import Acknowledge
+from agent_bridge.cli import registry_access
 from agent_bridge.cli.person import person
 
 from .channel_rig import Channel, run
@@ -132,6 +136,45 @@ def test_a_message_that_is_given_up(channel: Channel, claude: str) -> None:
     assert process.returncode == 1
     assert "given up" in err
     assert "the model is\\x1b[2J gone" in err
+
+
+def test_a_lost_answer_is_asked_for_again_and_the_message_stored_once(channel: Channel, claude: str) -> None:
+    file = paths.registry_address()
+    real = file.read_bytes()
+    port = channel.registry().address.port
+    draft = Draft(
+        identity="global",
+        from_agent_id="client-x-1",
+        to_agent_id=claude,
+        kind=Kind.CHAT,
+        content="FYI: once.",
+        message_id="once-1",
+    )
+    with socket.create_server(("127.0.0.1", 0)) as between:
+        lossy = between.getsockname()[1]
+
+        def lose_the_answer() -> None:
+            near, _ = between.accept()
+            with near, socket.create_connection(("127.0.0.1", port)) as far:
+                request = b""
+                while not request.endswith(b"}"):
+                    request += near.recv(65536)
+                far.sendall(request.replace(b"127.0.0.1:%d" % lossy, b"127.0.0.1:%d" % port))
+                assert far.recv(65536).startswith(b"HTTP/1.1 201")
+                file.write_bytes(real)
+
+        thread = threading.Thread(target=lose_the_answer)
+        thread.start()
+        file.write_bytes(real.replace(b":%d" % port, b":%d" % lossy))
+        try:
+            posted = registry_access.send(draft)
+        finally:
+            file.write_bytes(real)
+            thread.join(20)
+    assert posted.deduplicated
+    with channel.registry() as registry:
+        stored = registry.conversation(posted.message.conversation_id).messages
+    assert [message.message_id for message in stored] == ["once-1"]
 
 
 @pytest.mark.parametrize(
