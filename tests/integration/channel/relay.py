@@ -12,7 +12,7 @@ class Relay:
     """Passes bytes between its own port on 127.0.0.1 and `port`; both ways on threads of its own.
 
     `cut` "after": the next COMMIT reaches the server, its answer is lost with the connection. "before": it
-    doesn't reach the server.
+    doesn't reach the server. "for good": as "after", and nobody gets through any more.
     """
 
     def __init__(self, port: int) -> None:
@@ -52,8 +52,11 @@ class Relay:
     def _cut_off(self, data: bytes, client: socket.socket, server: socket.socket) -> None:
         how, self.cut = self.cut, ""
         self.cuts += 1
+        if how == "for good":
+            self._listener.shutdown(socket.SHUT_RDWR)
+            self._listener.close()
         client.shutdown(socket.SHUT_RDWR)
-        if how == "after":
+        if how != "before":
             server.sendall(data)
             time.sleep(0.1)  # or the server might see the end before the commit
         self._drop(client, server)
