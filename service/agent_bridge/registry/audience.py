@@ -76,8 +76,8 @@ class Audience(Generic[S]):
     def of(self, event: Event) -> Iterator[S]:
         """The sockets that are to have an event: its target first, each once."""
         if event.identity == ALL_IDENTITIES:
-            for circle in list(self._circles.values()):
-                yield from _of_circle(circle, event, None)
+            for every in list(self._circles.values()):
+                yield from _of_circle(every, event, None)
             return
         circle_of_all = self._circles.get(ALL_IDENTITIES)
         circle = self._circles.get(event.identity)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -91,14 +91,6 @@ class Hub:
         except StorageError as error:
             _log.error("The channel can't store anything", error=error.sentence())
 
-    def apply(self, settings: Settings) -> None:
-        """Take new limits; sockets that are open keep theirs."""
-        self.settings = settings
-        self.rates.change(settings.send_rate_per_s, settings.send_burst)
-        self.directory.unhealthy_ms = round(settings.agent_unhealthy_s * 1000)
-        self.directory.remove_ms = round(settings.agent_remove_s * 1000)
-        self.store.inbox_limit = settings.inbox_limit
-
     async def stop(self) -> None:
         """Close all sockets (1001), carry out what was submitted, close the store. Done once, however often
         it is called."""
@@ -145,7 +137,7 @@ class Hub:
             self._fan_out(event, events.event_frame(event, at))
         self._flush()
 
-    def relay(self, identity: str, target: str, data: dict[str, Any]) -> bool:
+    def relay(self, identity: str, target: str, data: Mapping[str, Any]) -> bool:
         """Send an AgentMessage to its target, then to the others of the identity.
 
         True if the target has a socket open. Raises WrongIdentityError."""

@@ -36,7 +36,7 @@ T = TypeVar("T")
 class Running:
     """A registry that runs until the `with` block ends. `settings` are its settings."""
 
-    def __init__(self, place: Path, *, timeline: Timeline | None = None, **settings: Any) -> None:
+    def __init__(self, place: Path, *, timeline: Timeline | None = None, **settings: Any) -> None:  # noqa: ANN401
         self.settings = Settings(**({"send_rate_per_s": 1e6, "send_burst": 1_000_000} | settings))
         self.database = place / "channel" / "channel.sqlite"
         self.token = TokenFile(place / "registry.token")
@@ -69,7 +69,7 @@ class Running:
         headers = {"Authorization": f"Bearer {self.token.current().decode()}"}
         return headers if identity is None else headers | {"X-Agent-Bridge-Identity": identity}
 
-    def connect(self, identity: str | None = None, query: str = "", **more: Any) -> Client:
+    def connect(self, identity: str | None = None, query: str = "", **more: Any) -> Client:  # noqa: ANN401
         """An open socket that has got its snapshot."""
         url = f"ws://127.0.0.1:{self.port}/ws{query and '?' + query}"
         headers = self.headers(identity)
@@ -78,13 +78,13 @@ class Running:
         opening = connect(url, additional_headers=headers, compression=None, **more)
         return Client(opening.__enter__())
 
-    def agent(self, agent_id: str, identity: str | None = None, query: str = "", **identify: Any) -> Client:
+    def agent(self, agent_id: str, identity: str | None = None, query: str = "", **identify: Any) -> Client:  # noqa: ANN401
         """An open socket that speaks for an agent."""
         client = self.connect(identity, query)
         client.identify(agent_id, **identify)
         return client
 
-    def register(self, agent_id: str, identity: str = "global", **more: Any) -> None:
+    def register(self, agent_id: str, identity: str = "global", **more: Any) -> None:  # noqa: ANN401
         """Enter a row into the directory, a client's where nothing else is said."""
         row = {
             "agentId": agent_id,
@@ -96,7 +96,7 @@ class Running:
         answer = self.http.post("/agents", json=row | more, headers=self.headers(identity))
         assert answer.status_code == 201, answer.text
 
-    def post(self, identity: str = "global", **message: Any) -> dict[str, Any]:
+    def post(self, identity: str = "global", **message: Any) -> dict[str, Any]:  # noqa: ANN401
         """Send a message over HTTP."""
         draft = {"fromAgentId": "poster", "kind": "chat", "content": "hello"} | message
         answer = self.http.post("/channel/messages", json=draft, headers=self.headers(identity))
@@ -181,16 +181,16 @@ class Client:
         """Say goodbye."""
         self.connection.close()
 
-    def say(self, kind: str, **fields: Any) -> None:
+    def say(self, kind: str, **fields: Any) -> None:  # noqa: ANN401
         """Send a frame."""
         self.connection.send(json.dumps({"type": kind, **fields}))
 
-    def identify(self, agent_id: str, **fields: Any) -> dict[str, Any]:
+    def identify(self, agent_id: str, **fields: Any) -> dict[str, Any]:  # noqa: ANN401
         """Say who this is; the answer."""
         self.say("identify", agentId=agent_id, **fields)
         return self.until("identified")
 
-    def send(self, request_id: str | int | None = None, **message: Any) -> None:
+    def send(self, request_id: str | int | None = None, **message: Any) -> None:  # noqa: ANN401
         """Send a message, without waiting for the answer."""
         draft = {"kind": "chat", "content": "hello"} | message
         self.say("channel.send", **({} if request_id is None else {"requestId": request_id}), message=draft)
@@ -225,5 +225,6 @@ class Client:
             while True:
                 self.connection.recv(timeout=PATIENCE)
         except ConnectionClosed as closed:
-            assert closed.rcvd is not None, "broken off without a close frame"
+            if closed.rcvd is None:
+                raise AssertionError("broken off without a close frame") from closed
             return closed.rcvd.code, closed.rcvd.reason
