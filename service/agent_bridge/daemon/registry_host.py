@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from agent_bridge.config import Settings
     from agent_bridge.registry.server import RegistryServer
 
-STOP_SECONDS = 3.0
+STOP_SECONDS = 5.0
 """What sockets, requests and the database get to end well."""
 FIRST_REST, LONGEST_REST = 1.0, 15.0
 """Seconds until a registry that failed is tried again: from the first, doubled each time, to the longest."""
@@ -170,20 +170,20 @@ class RegistryHost:
         """One run of the registry, to its end; a failure is told by `describe` until the next one works."""
         self._state = "loading"
         self._loaded_with = self._settings
+        failure: BaseException | None = None
         try:
             from agent_bridge.registry.server import RegistryServer
 
             server = RegistryServer(listener, self._token, self._settings)
             self._server = server
             server.run(lambda: self._has_started(server))
-            if not self._stopping.is_set():
-                raise AgentBridgeError("The registry's event loop ended.")
         except (Exception, SystemExit) as error:  # noqa: BLE001 (nothing of it may reach the projections)
-            self._fail(error)
-        finally:
-            if self._sweeps is not None:
-                self._sweeps.stop()
-            self._server = self._sweeps = None
+            failure = error
+        if self._sweeps is not None:
+            self._sweeps.stop()
+        self._server = self._sweeps = None
+        if failure is not None or not self._stopping.is_set():
+            self._fail(failure or AgentBridgeError("The registry's event loop ended."))
 
     def _has_started(self, server: RegistryServer) -> None:
         sweeps = Sweeps(server, self._settings)

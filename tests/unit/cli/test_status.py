@@ -90,3 +90,26 @@ def test_the_memory_of_all_projects_is_neither_shared_nor_private(monkeypatch: p
     whole = {"facts": {"shared": 1, "private": 0, "withheld": 0}}
     monkeypatch.setattr(module, "read_status", lambda: {**DOCUMENT, "global": whole})
     assert str(module.status().view[0]).endswith("memory of all projects\n  1 fact")
+
+
+def test_where_the_registry_answers_and_what_it_holds_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = {
+        "state": "ok",
+        "url": "http://127.0.0.1:5000",
+        "notices": ["Port 4999 was in use, so the registry listens on 5000."],
+        "agents": {"global": 2, "work": 1},
+        "store": {"messages": 1},
+    }
+    monkeypatch.setattr(module, "read_status", lambda: {**DOCUMENT, "registry": registry})
+    (text,) = module.status().view
+    assert str(text).splitlines()[-2:] == [
+        "registry http://127.0.0.1:5000: ok, 3 sessions, 1 message",
+        "  Port 4999 was in use, so the registry listens on 5000.",
+    ]
+
+
+def test_a_registry_that_nobody_has_called_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = {"state": "idle", "url": "http://127.0.0.1:4999", "notices": [], "agents": {}, "store": None}
+    monkeypatch.setattr(module, "read_status", lambda: {**DOCUMENT, "registry": registry})
+    (text,) = module.status().view
+    assert str(text).splitlines()[-1] == "registry http://127.0.0.1:4999: idle"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_bridge.daemon.status import HUNG_SECONDS, State, StatusBoard, empty_document, plain
+from agent_bridge.daemon.status import HUNG_SECONDS, NO_REGISTRY, State, StatusBoard, empty_document, plain
 
 
 def test_the_first_document_has_every_key() -> None:
@@ -57,3 +57,13 @@ class Notice:
 def test_values_of_other_rooms_become_json() -> None:
     told = plain({"a": (Notice(Level.WARNING, Path("/x"), frozenset({"i"})),), 1: None, "raw": b"x"})
     assert told == {"a": [{"level": "warning", "path": "/x", "ids": ["i"]}], "1": None, "raw": "b'x'"}
+
+
+@pytest.mark.parametrize(("before", "after"), [(State.OK, "degraded"), (State.STARTING, "starting")])
+def test_the_registrys_reasons_are_the_services(before: State, after: str) -> None:
+    board = StatusBoard()
+    board.publish(empty_document(before) | {"reasons": ["first"]})
+    board.registry = lambda: {**NO_REGISTRY, "reasons": ["The disk is full."]}
+    assert (board.read()["state"], board.read()["reasons"]) == (after, ["first", "The disk is full."])
+    board.registry = lambda: dict(NO_REGISTRY)
+    assert (board.read()["state"], board.read()["reasons"]) == (before.value, ["first"])

@@ -1,0 +1,156 @@
+"""What the registry does by the clock, and what becomes of it when its event loop ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from agent_bridge.channel.clock import wall_ms
+from agent_bridge.channel.errors import UnknownError
+from agent_bridge.channel.model import AckState, ConversationStatus, Draft, Kind
+from agent_bridge.client.address import find
+from agent_bridge.client.http import Registry
+from agent_bridge.client.requests import Registration
+from agent_bridge.config import load_settings
+from agent_bridge.daemon.registry_host import RegistryHost
+from integration.daemon.conftest import PATIENCE, Starter
+
+OFTEN = ("expiry_sweep_s=0.1", "terminal_sweep_s=0.1", "presence_sweep_s=0.1", "retention_sweep_s=0.1")
+
+
+def question(name: str, *, expires_at: int | None = None) -> Draft:
+    return Draft(
+        identity="global",
+        from_agent_id="a",
+        to_agent_id="b",
+        kind=Kind.CHAT,
+        content="Is it so?",
+        conversation_id=name,
+        message_id=name,
+        expects_response=True,
+        expires_at=expires_at,
+    )
+
+
+def until(reached: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def sweeps_of(status: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {sweep["name"]: sweep for sweep in status["registry"]["sweeps"]}
+
+
+def test_what_nobody_answered_in_time_fails_once_and_then_leaves_the_list(start_service: Starter) -> None:
+    service = start_service(*OFTEN, "terminal_retention_min=0")
+    with Registry(find()) as registry:
+        registry.send(question("late", expires_at=wall_ms() + 300))
+        registry.send(question("patient"))
+        until(lambda: registry.conversations(archived=True).items)
+        (archived,) = registry.conversations(archived=True).items
+        assert (archived.conversation_id, archived.status) == ("late", ConversationStatus.FAILED)
+        assert [one.conversation_id for one in registry.conversations().items] == ["patient"]
+        acks = registry.conversation("late").acks
+        assert [(ack.state, ack.actor_id) for ack in acks] == [(AckState.FAILED, "registry")]
+        assert "expired" in (acks[0].detail or "")
+    status = service.wait_status(lambda status: sweeps_of(status)["terminal"]["counts"] == 1)
+    expiry = sweeps_of(status)["expiry"]
+    assert (expiry["counts"], expiry["interval_s"], expiry["failures"], expiry["error"]) == (1, 0.1, 0, None)
+    assert expiry["last_run"] is not None
+    assert expiry["last_ms"] < 1000
+    assert status["state"] == "ok"
+
+
+def test_what_is_old_is_deleted_whole(start_service: Starter) -> None:
+    service = start_service(*OFTEN, f"retention_days={0.5 / 86_400}")
+    with Registry(find()) as registry:
+        registry.send(question("old"))
+        service.wait_status(lambda status: sweeps_of(status)["retention"]["counts"] >= 1)
+        with pytest.raises(UnknownError):
+            registry.conversation("old")
+        assert registry.inbox("b", view="all").items == ()
+
+
+def test_a_session_that_falls_silent_is_taken_out(start_service: Starter) -> None:
+    start_service(*OFTEN, "agent_unhealthy_s=0.3", "agent_remove_s=0.9")
+    with Registry(find()) as registry:
+        registry.register(Registration(agent_id="silent", name="silent", project_path="/p"))
+        until(lambda: [row["healthy"] for row in registry.agents()] == [False])
+        until(lambda: registry.agents() == [])
+
+
+def test_a_sweep_is_run_at_the_start_though_its_time_is_far_off(start_service: Starter) -> None:
+    service = start_service()
+    with Registry(find()) as registry:
+        registry.health()
+        service.wait_status(
+            lambda status: status["registry"]["sweeps"] and sweeps_of(status)["upkeep"]["runs"]
+        )
+        deadline = wall_ms() + 500
+        registry.send(question("late", expires_at=deadline))
+        service.end()
+    until(lambda: wall_ms() > deadline)
+    service = start_service("expiry_sweep_s=86400")
+    service.wait_status(lambda status: status["registry"]["sweeps"] and sweeps_of(status)["expiry"]["counts"])
+
+
+@pytest.fixture
+def host(sealed_home: Path) -> Iterator[RegistryHost]:
+    made = RegistryHost(load_settings(env={}))
+    made.start()
+    yield made
+    made.stop()
+
+
+def test_a_registry_whose_loop_ended_is_told_and_begun_anew(host: RegistryHost) -> None:
+    with Registry(find()) as registry:
+        registry.send(question("before"))
+    server = host._server
+    assert server is not None
+    server.stop()  # nobody asked for it: as if it had died
+    until(lambda: host.describe()["state"] == "failed")
+    told = host.describe()
+    assert told["reasons"] == ["The registry's event loop ended."]
+    assert told["failures"] == 1
+    answer = httpx.get(f"{find().url}/health", timeout=5)
+    assert (answer.status_code, answer.json()["code"]) == (503, "storage")
+    until(lambda: host.describe()["state"] == "ok")
+    assert host.describe()["reasons"] == []
+    with Registry(find()) as registry:
+        assert [message.message_id for message in registry.inbox("b").items] == ["before"]
+
+
+def test_a_figure_that_cannot_be_had_holds_nobody_up(host: RegistryHost) -> None:
+    with Registry(find()) as registry:
+        registry.send(question("before"))
+    until(lambda: host.describe()["state"] == "ok")
+    server = host._server
+    assert server is not None
+    server._on_loop(lambda: time.sleep(2.0))
+    time.sleep(1.1)  # figures older than a second are asked for again
+    started = time.monotonic()
+    told = host.describe()
+    assert time.monotonic() - started < 0.8
+    assert told["store"]["messages"] == 1
+
+
+def test_where_no_port_can_be_had_the_service_says_so_and_takes_the_next_setting(sealed_home: Path) -> None:
+    host = RegistryHost(load_settings(env={}, database_url="sqlite://no"))
+    host.start()
+    try:
+        httpx.get(f"{find().url}/health", timeout=10)
+        until(lambda: host.describe()["state"] == "failed")
+        assert "database_url" in host.describe()["reasons"][0]
+        host.apply(load_settings(env={}))
+        until(lambda: host.describe()["state"] == "ok")
+        assert host.describe()["reasons"] == []
+        assert host.describe()["notices"] == []
+    finally:
+        host.stop()
