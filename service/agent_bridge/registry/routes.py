@@ -54,7 +54,7 @@ def _health(hub: Hub) -> Handler:
     async def health(call: Call) -> Answer:
         if not call.caller.is_trusted:
             return as_json({"status": "ok"})
-        identified, opened = hub.socket_counts()
+        identified, opened = hub.socket_counts(call.caller.sees)
         now = hub.timeline.now().wall
         return as_json(
             {
