@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
+
+from websockets.exceptions import WebSocketException
+from websockets.sync.client import ClientConnection, connect
 
 from agent_bridge.channel.model import AckState, ActorType, Draft, Kind
 from agent_bridge.channel.writes import Acknowledge
+from agent_bridge.client import requests
 from agent_bridge.client.address import find
 from agent_bridge.client.http import Registry
 from agent_bridge.errors import AgentBridgeError
@@ -27,7 +34,7 @@ class Sender:
     acked: list[tuple[str, AckState]] = field(default_factory=list)
     repeated: int = 0
     last_words: str = ""
-    in_doubt: Draft | None = None
+    in_doubt: dict[str, Draft] = field(default_factory=dict)
     first: threading.Event = field(default_factory=threading.Event)
     _number: int = 0
 
@@ -41,13 +48,9 @@ class Sender:
             self.last_words = error.sentence()
 
     def _one(self, registry: Registry) -> None:
-        draft = self.in_doubt or self._next()
-        self.in_doubt = draft
+        draft = next(iter(self.in_doubt.values()), None) or self._next()
         posted = registry.send(draft)
-        self.in_doubt = None
-        self.repeated += posted.deduplicated
-        self.stored[posted.message.message_id] = posted.message.conversation_id
-        self.first.set()
+        self._told(posted.message.message_id, posted.message.conversation_id, again=posted.deduplicated)
         if self._number % 3 == 0:
             state = _STATES[self._number // 3 % len(_STATES)]
             registry.ack(
@@ -62,11 +65,17 @@ class Sender:
             )
             self.acked.append((posted.message.message_id, state))
 
+    def _told(self, message_id: str, conversation_id: str, *, again: bool) -> None:
+        self.repeated += again
+        self.stored[message_id] = conversation_id
+        self.in_doubt.pop(message_id, None)
+        self.first.set()
+
     def _next(self) -> Draft:
         """Every fourth answers the one before, in the same thread; every second asks for an answer."""
         self._number += 1
         number = self._number
-        return Draft(
+        draft = Draft(
             identity="global",
             from_agent_id=self.name if number % 4 else f"{self.name}-reader",
             to_agent_id=f"{self.name}-reader" if number % 4 else self.name,
@@ -77,3 +86,37 @@ class Sender:
             reply_to=None if number % 4 else f"{self.name}-message-{number - 1}",
             expects_response=number % 2 == 1,
         )
+        self.in_doubt[f"{self.name}-message-{number}"] = draft
+        return draft
+
+
+class SocketSender(Sender):
+    """The same over a WebSocket, with many messages under way at once."""
+
+    under_way = 20
+
+    def live(self) -> None:
+        """Write to the service that runs now, to its end."""
+        try:
+            address = find()
+            token = {"Authorization": f"Bearer {address.token}"}
+            with connect(address.socket_url, additional_headers=token, open_timeout=10) as peer:
+                self._send(peer, tuple(self.in_doubt.values()))
+                while True:
+                    while len(self.in_doubt) < self.under_way:
+                        self._send(peer, [self._next()])
+                    self._hear(json.loads(peer.recv(10)))
+        except (AgentBridgeError, WebSocketException, OSError) as error:
+            self.last_words = str(error)
+
+    def _send(self, peer: ClientConnection, drafts: Iterable[Draft]) -> None:
+        for draft in drafts:
+            frame = {"type": "channel.send", "requestId": draft.message_id, "message": requests.draft(draft)}
+            peer.send(json.dumps(frame))
+
+    def _hear(self, frame: dict[str, Any]) -> None:
+        assert frame["type"] != "channel.error", frame
+        if frame["type"] == "channel.sent":
+            told = frame["data"]
+            message = told["message"]
+            self._told(message["messageId"], message["conversationId"], again=told["deduplicated"])

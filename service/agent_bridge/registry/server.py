@@ -161,8 +161,10 @@ class _Uvicorn(uvicorn.Server):
 def _most_connections() -> int:
     """As many as there are file descriptors, of which the process takes what it may have."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        soft = wanted
-    return max(64, min(soft, _OPEN_FILES) - _SPARE_FILES)
+    most = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        except (OSError, ValueError):
+            most = soft  # macOS promises more than it gives
+    return max(64, most - _SPARE_FILES)
