@@ -54,11 +54,13 @@ def ask(question: str) -> bool:
 
 def tell(text: str) -> None:
     """Show what a question is about, before it is asked; on stderr like the question itself."""
+    _print_what_it_can(sys.stderr)
     print(harmless(text), file=sys.stderr, flush=True)
 
 
 def put(line: str) -> None:
     """Print one line at once: for commands that show something before they end, such as `service run`."""
+    _print_what_it_can(sys.stdout)
     print(harmless(line), flush=True)
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_bridge.cli.printing import harmless, harmless_line, show
+from agent_bridge.cli.printing import harmless, harmless_line, put, show, tell
 from agent_bridge.cli.result import Result, Table, failure, info, warning
 from agent_bridge.errors import DuplicateError, RefusedError
 
@@ -103,3 +105,13 @@ def test_an_error_with_a_path_reads_as_a_sentence(capsys: pytest.CaptureFixture[
 def test_an_error_on_one_line() -> None:
     error = RefusedError("A marker is doubled.", path="/x", detail="line\n6", remedy="Repair it.")
     assert error.sentence() == "A marker is doubled: /x (line 6). Repair it."
+
+
+def test_a_narrow_terminal_gets_escapes_while_a_command_still_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, say in (("stdout", put), ("stderr", tell)):
+        narrow = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+        monkeypatch.setattr(sys, name, narrow)
+        say("é \ud800")
+        assert narrow.buffer.getvalue() == b"\\xe9 \\ud800\n"  # type: ignore[attr-defined]
