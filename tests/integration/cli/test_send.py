@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import socket
 import threading
@@ -14,6 +15,7 @@ from agent_bridge.channel.model import AckState, ActorType, Draft, Kind, Message
 from agent_bridge.channel.writes import Acknowledge
 from agent_bridge.cli import registry_access
 from agent_bridge.cli.person import person
+from agent_bridge.client.requests import Registration
 
 from .channel_rig import Channel, run
 
@@ -265,6 +267,38 @@ def test_replying_where_it_isnt_in_ones_own_inbox(channel: Channel, claude: str)
     assert as_other["fromAgentId"] == "client-other-1"
     own = in_thread.json["data"]["message"]
     assert run("reply", own["messageId"], "x", "--conversation", own["conversationId"]).code == 2
+
+
+def test_the_answer_may_come_after_a_restart(channel: Channel) -> None:
+    """The last test here: sessions need a while to come back."""
+    registration = Registration(
+        agent_id="client-lone-1",
+        name="Lone",
+        project_path="/src/lone",
+        client_name="lone",
+        client_version="1",
+    )
+    with channel.registry() as registry:
+        registry.register(registration)
+    process = channel.start("send", "lone", "Still there?", "--wait", "--json")
+    with channel.registry() as registry:
+        while not (found := registry.inbox("client-lone-1").items):
+            assert process.poll() is None
+    assert run("down").code == 0
+    assert run("up").code == 0
+    draft = Draft(
+        identity="global",
+        from_agent_id="client-lone-1",
+        to_agent_id=found[0].from_agent_id,
+        kind=Kind.CHAT,
+        content="Yes.",
+        reply_to=found[0].message_id,
+    )
+    with channel.registry() as registry:
+        registry.send(draft)
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 0, out
+    assert json.loads(out)["data"]["answer"]["content"] == "Yes."
 
 
 def _ask(channel: Channel, sender: str, content: str) -> Message:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from agent_bridge import paths
 from agent_bridge.channel.model import Draft, Kind, Message
 from agent_bridge.cli.person import person
 
@@ -85,6 +86,17 @@ def test_json_is_one_object_a_line_and_survives_a_restart(channel: Channel, foll
     lines = [json.loads(_until_line(process, message.message_id)) for message in missed]
     assert [line["seq"] for line in lines] == [message.seq for message in missed]
     assert {line["type"] for line in lines} == {"channel.message"}
+
+
+def test_another_database_than_before_is_told(channel: Channel, follow: Follow) -> None:
+    process = follow("--json", "--messages")
+    assert run("down").code == 0
+    for file in paths.channel_database().parent.iterdir():
+        file.unlink()
+    assert run("up").code == 0
+    assert "another database" in json.loads(_until_line(process, "tail.gap"))["text"]
+    message = _say(channel, "the first one")
+    assert json.loads(_until_line(process, message.message_id))["seq"] == message.seq
 
 
 def test_since_a_number_and_since_a_while_ago(channel: Channel, follow: Follow) -> None:

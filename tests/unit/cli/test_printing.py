@@ -114,4 +114,4 @@ def test_a_narrow_terminal_gets_escapes_while_a_command_still_goes_on(
         narrow = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
         monkeypatch.setattr(sys, name, narrow)
         say("é \ud800")
-        assert narrow.buffer.getvalue() == b"\\xe9 \\ud800\n"  # type: ignore[attr-defined]
+        assert narrow.buffer.getvalue() == b"\\xe9 \\ud800\n"
