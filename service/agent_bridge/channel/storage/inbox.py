@@ -11,7 +11,7 @@ from agent_bridge.channel.model import AckState, Message
 from agent_bridge.channel.storage.answers import COUNT_LIMIT, MAX_PAGE, Page, View
 from agent_bridge.channel.storage.broadcasts import UNSEEN, seen_up_to
 from agent_bridge.channel.storage.rows import MESSAGE_COLUMNS, message_of
-from agent_bridge.channel.storage.schema import HAS_DEADLINE, IS_BROADCAST, IS_OPEN, MESSAGES
+from agent_bridge.channel.storage.schema import HAS_DEADLINE, IS_BROADCAST, IS_CLOSED, IS_OPEN, MESSAGES
 
 _m = MESSAGES.c
 _MINE = (_m.identity == bindparam("identity"), _m.to_agent_id == bindparam("agent_id"))
@@ -23,36 +23,42 @@ _UNANSWERED = sa.or_(
     sa.and_(_m.expects_response == 0, _m.state < AckState.DISPLAYED.rank),
 )
 
-_CONDITIONS: Final[dict[View, tuple[tuple[Any, ...], tuple[Any, ...]]]] = {
-    "open": ((*_MINE, IS_OPEN, _IN_TIME), (*UNSEEN, _IN_TIME)),
-    "expired": ((*_MINE, HAS_DEADLINE, _TOO_LATE, _UNANSWERED), (*UNSEEN, _TOO_LATE)),
-    "all": (_MINE, _OTHERS),
+_BY_RECIPIENT: Final[dict[View, tuple[tuple[Any, ...], ...]]] = {
+    "open": ((*_MINE, IS_OPEN, _IN_TIME),),
+    "expired": ((*_MINE, HAS_DEADLINE, _TOO_LATE, _UNANSWERED),),
+    "all": ((*_MINE, IS_OPEN), (*_MINE, IS_CLOSED), _OTHERS),
 }
-_AFTER = _m.seq > bindparam("cursor")
-_BEFORE = _m.seq < bindparam("cursor")
+_BY_SIGHT: Final[dict[View, tuple[Any, ...]]] = {
+    "open": (*UNSEEN, _IN_TIME),
+    "expired": (*UNSEEN, _TOO_LATE),
+}
 
 
 def _pages(view: View, *, newest_first: bool) -> tuple[sa.Select[Any], ...]:
     order = _m.seq.desc() if newest_first else _m.seq
-    cursor = _BEFORE if newest_first else _AFTER
+    cursor = (_m.seq < bindparam("cursor"),) if newest_first else (_m.seq > bindparam("cursor"),)
+    every = [(*conditions, *cursor) for conditions in _BY_RECIPIENT[view]]
+    if view in _BY_SIGHT:
+        # Upwards the cursor is in `seen_up_to`: with two bounds SQLite would take another index.
+        every.append((*_BY_SIGHT[view], *(cursor if newest_first else ())))
     return tuple(
-        sa.select(*MESSAGE_COLUMNS).where(*conditions, cursor).order_by(order).limit(bindparam("rows"))
-        for conditions in _CONDITIONS[view]
+        sa.select(*MESSAGE_COLUMNS).where(*conditions).order_by(order).limit(bindparam("rows"))
+        for conditions in every
     )
 
 
 def _count(conditions: tuple[Any, ...]) -> sa.Select[Any]:
-    few = sa.select(sa.literal(1)).where(*conditions).limit(COUNT_LIMIT).select_from(MESSAGES).subquery()
+    few = sa.select(_m.seq).where(*conditions).limit(COUNT_LIMIT).subquery()
     return sa.select(sa.func.count()).select_from(few)
 
 
 PAGES: Final = {
     (view, newest_first): _pages(view, newest_first=newest_first)
-    for view in _CONDITIONS
+    for view in _BY_RECIPIENT
     for newest_first in (False, True)
 }
-"""The two queries of each view, for messages to the agent and for broadcasts, by view and order."""
-COUNTS: Final = tuple(_count(conditions) for conditions in _CONDITIONS["open"])
+"""Each view's queries, for messages to the agent and for broadcasts, by view and order."""
+COUNTS: Final = (_count(*_BY_RECIPIENT["open"]), _count(_BY_SIGHT["open"]))
 """The two counts of the open view."""
 
 _HIGHEST = (1 << 63) - 1
@@ -74,6 +80,8 @@ def inbox(
     cursor = before if before is not None else _HIGHEST if newest_first else 0
     asked = _asked(connection, identity, agent_id, now)
     asked |= {"cursor": max(-1, min(cursor, _HIGHEST)), "rows": limit + 1}
+    if not newest_first:
+        asked["seen_up_to"] = max(asked["seen_up_to"], asked["cursor"])
     rows = [row for query in PAGES[view, newest_first] for row in connection.execute(query, asked)]
     rows.sort(key=lambda row: row[0], reverse=newest_first)
     messages = tuple(message_of(row) for row in rows[:limit])

@@ -170,7 +170,7 @@ def _with_status(status: ConversationStatus | None, *, listed: bool) -> list[Any
         found = [_c.status == STATUS_NUMBERS[ConversationStatus.PENDING], ~_HAS_EXPIRED]
     else:
         found = [_c.status == STATUS_NUMBERS[status or ConversationStatus.ACTIVE]]
-    return [*found, IS_LISTED] if listed and status is not ConversationStatus.ACTIVE else found
+    return [*found, IS_LISTED] if listed else found
 
 
 def _expired(connection: sa.Connection, rows: Iterable[Row], now: int) -> set[Key]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -30,10 +31,10 @@ THREAD: Final = (
     .order_by(_m.seq.desc())
     .limit(bindparam("rows"))
 )
+# Sorted afterwards: for an ORDER BY seq SQLite would walk through all acks of the identity.
 THREAD_ACKS: Final = (
     sa.select(*ACK_COLUMNS)
     .where(_a.identity == bindparam("identity"), _a.message_id.in_(bindparam("message_ids", expanding=True)))
-    .order_by(_a.seq)
     .limit(MAX_ACKS)
 )
 _OF_ONE = sa.select(_c.identity, _c.archived).where(
@@ -93,7 +94,8 @@ def conversation(
     acks: tuple[Ack, ...] = ()
     if messages:
         names = {"identity": found.identity, "message_ids": [message.message_id for message in messages]}
-        acks = tuple(ack_of(row) for row in connection.execute(THREAD_ACKS, names))
+        found_acks = sorted(connection.execute(THREAD_ACKS, names), key=itemgetter(0))
+        acks = tuple(ack_of(row) for row in found_acks)
     suppressed = agent_id is not None and (
         connection.execute(_IS_SUPPRESSED, asked | {"agent_id": agent_id}).first() is not None
     )

@@ -3,7 +3,8 @@
 Every key begins with the identity, so the same id in two identities is two things. `seq` is one counter over
 messages, acks and suppressions, kept in `meta`. Columns named `due` and `touched` are steady time, those that
 end in `_at` the wall's. Flags are 0 or 1. The queries that partial indexes serve repeat their conditions
-literally: see the `IS_…` clauses here, which both use.
+literally: see the `IS_…` clauses here, which both use. As long as there are no statistics SQLite takes that
+index of which it can use the most columns: so a partial one has one more than a full one that would do.
 """
 
 from __future__ import annotations
@@ -125,15 +126,16 @@ RECEIPTS = sa.Table(
 
 _m, _c = MESSAGES.c, CONVERSATIONS.c
 
-IS_OPEN = sa.text("messages.open = 1 AND messages.to_agent_id IS NOT NULL")
+IS_OPEN = sa.text("messages.open = 1")
+IS_CLOSED = sa.text("messages.open = 0")
 IS_PENDING = sa.text("messages.open = 1 AND messages.expects_response = 1")
 IS_DUE = sa.text(
     "messages.open = 1 AND messages.due IS NOT NULL"
     " AND (messages.expects_response = 1 OR messages.to_agent_id IS NOT NULL)"
 )
-HAS_DEADLINE = sa.text("messages.due IS NOT NULL AND messages.to_agent_id IS NOT NULL")
+HAS_DEADLINE = sa.text("messages.due IS NOT NULL")
 IS_BROADCAST = sa.text("messages.to_agent_id IS NULL")
-IS_LISTED = sa.text("conversations.archived = 0 AND conversations.status > 0")
+IS_LISTED = sa.text("conversations.archived = 0")
 IS_FINISHED = sa.text("conversations.archived = 0 AND conversations.status > 1")
 HAS_COUNTED = sa.text("acks.counted = 1")
 IS_HIDDEN = sa.text("suppressions.hidden = 1")
@@ -148,18 +150,26 @@ def _index(name: str, *columns: sa.Column[object], where: sa.TextClause | None =
 sa.Index("messages_by_id", _m.identity, _m.message_id, unique=True)
 _index("messages_by_thread", _m.identity, _m.conversation_id, _m.seq)
 _index("messages_by_identity", _m.identity, _m.seq)
-_index("messages_by_recipient", _m.identity, _m.to_agent_id, _m.seq)
 _index("messages_open", _m.identity, _m.to_agent_id, _m.seq, where=IS_OPEN)
-_index("messages_pending", _m.identity, _m.conversation_id, _m.seq, where=IS_PENDING)
+_index("messages_closed", _m.identity, _m.to_agent_id, _m.seq, where=IS_CLOSED)
+_index(
+    "messages_pending",
+    _m.identity,
+    _m.conversation_id,
+    _m.open,
+    _m.expects_response,
+    _m.seq,
+    where=IS_PENDING,
+)
 _index("messages_due", _m.due, where=IS_DUE)
 _index("messages_with_deadline", _m.identity, _m.to_agent_id, _m.seq, where=HAS_DEADLINE)
-_index("messages_broadcast", _m.identity, _m.seq, where=IS_BROADCAST)
+_index("messages_broadcast", _m.identity, _m.to_agent_id, _m.seq, where=IS_BROADCAST)
 _index("acks_by_message", ACKS.c.identity, ACKS.c.message_id, ACKS.c.seq)
 _index("acks_by_identity", ACKS.c.identity, ACKS.c.seq)
 _index("acks_counted", ACKS.c.identity, ACKS.c.conversation_id, ACKS.c.seq, where=HAS_COUNTED)
 _index("conversations_by_identity", _c.identity, _c.archived, _c.last_seq)
 _index("conversations_by_seq", _c.last_seq)
-_index("conversations_by_status", _c.identity, _c.status, _c.last_seq, where=IS_LISTED)
+_index("conversations_by_status", _c.identity, _c.archived, _c.status, _c.last_seq, where=IS_LISTED)
 _index("conversations_finished", _c.touched, where=IS_FINISHED)
 _index("conversations_by_age", _c.touched)
 _index(

@@ -185,9 +185,9 @@ class Store:
 
     def upkeep(self, *, truncate: bool = False) -> None:
         """Take the write-ahead log into the file; `truncate` shortens it too and refreshes query plans."""
-        self._aside(lambda: self._database.checkpoint(truncate=truncate))
         if truncate:
             self._aside(self._database.optimize)
+        self._aside(lambda: self._database.checkpoint(truncate=truncate))
 
     def health(self) -> StoreHealth:
         """How the database is; doesn't touch it."""
