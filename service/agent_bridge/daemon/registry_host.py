@@ -131,7 +131,7 @@ class RegistryHost:
             "failures": self._failures,
             "agents": figures.hub.get("agents", {}),
             "sockets": figures.hub.get("sockets", {}),
-            "requests": figures.hub.get("requests", {}),
+            "refused": figures.hub.get("refused", {}),
             "store": figures.store,
             "sweeps": sweeps.describe() if sweeps is not None else [],
         }

@@ -35,7 +35,7 @@ A stable interface: keys are added, never renamed or removed within a schema. Ti
         failures         how often it failed and was begun anew
         agents           {identity: how many sessions}
         sockets          {open, identified, and what went over them since the registry was loaded}
-        requests         {failures, refused: {code: how many}} of HTTP since then
+        refused          {code: how many} of the HTTP requests since then
         store            {state, path, journal_mode, set_aside, wal_bytes, and counts}, or null until asked
         sweeps           [{name, interval_s, last_run, next_run, runs, failures, last_ms, last_count, counts,
                          error}]: `counts` is what it dealt with since the registry was loaded
@@ -70,7 +70,7 @@ NO_REGISTRY: Mapping[str, Any] = {
     "failures": 0,
     "agents": {},
     "sockets": {},
-    "requests": {},
+    "refused": {},
     "store": None,
     "sweeps": (),
 }

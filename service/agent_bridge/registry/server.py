@@ -82,7 +82,7 @@ class RegistryServer:
 
     def describe(self) -> dict[str, Any]:
         """What hub and application say of themselves; doesn't touch the disk. Raises TimeoutError."""
-        return self._ask(self.hub.describe) | {"requests": self._app.describe()}
+        return self._ask(self.hub.describe) | {"refused": self._app.describe()}
 
     def _on_loop(self, action: Callable[[], object]) -> None:
         loop = self._loop
@@ -104,14 +104,12 @@ class RegistryServer:
 
     def _take(self, settings: Settings) -> None:
         self.hub.apply(settings)
+        self._access.message_bytes = settings.message_bytes
         server = self._server
         if server is None:
             return
         for name, value in uvicorn_options(settings).items():
             setattr(server.config, name, value)
-        if settings.message_bytes != self._access.message_bytes:
-            self._access.message_bytes = settings.message_bytes
-            server.config.loaded_app = self._app = make_app(self.hub, self._access, settings)
 
     async def _serve(self, started: Callable[[], None]) -> None:
         self._server = _Uvicorn(self._config(), self.hub, started)
