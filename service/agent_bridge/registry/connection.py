@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from websockets.frames import Frame, Opcode
 from websockets.http11 import Request
-from websockets.protocol import State
+from websockets.protocol import SEND_EOF, State
 from websockets.server import ServerProtocol
 
 from agent_bridge.registry.outbox import Outbox
@@ -43,7 +43,7 @@ class Handler(Protocol):
     """Who speaks for a connection after it was accepted. Nothing that these raise reaches other sockets."""
 
     def received(self, payload: bytes) -> None:
-        """A whole text message."""
+        """A whole text message; what is put into the outbox meanwhile goes afterwards."""
 
     def ignored(self) -> None:
         """A binary message."""
@@ -107,6 +107,7 @@ class Connection(asyncio.Protocol):
         early, self._early = self._early, []
         for frame in early:
             self._take(frame)
+        self.flush()
         self.read_on(reading=True)
 
     @property
@@ -194,6 +195,7 @@ class Connection(asyncio.Protocol):
                 self._take(event)
             elif isinstance(event, Request):
                 self._upgrade(event)
+        self.flush()
         self._write_out()
         if self._wire.close_expected() and not self._closing:
             # The peer says goodbye, or broke the protocol (too large a message: 1009).
@@ -285,14 +287,16 @@ class Connection(asyncio.Protocol):
 
     def _write_out(self) -> None:
         """Write what the WebSocket protocol itself has to say: pongs, closing frames, the end."""
-        for data in self._wire.data_to_send():
-            if self._transport.is_closing():
-                return
-            if data:
-                self._transport.write(data)
-                if self._write_paused:
-                    self._unread_control += len(data)
-            elif self._wire.close_rcvd is not None:
+        chunks = self._wire.data_to_send()
+        if not chunks or self._transport.is_closing():
+            return
+        data = b"".join(chunks)
+        if data:
+            self._transport.write(data)
+            if self._write_paused:
+                self._unread_control += len(data)
+        if chunks[-1] == SEND_EOF:
+            if self._wire.close_rcvd is not None:
                 self._transport.close()
             elif self._transport.can_write_eof():
                 self._transport.write_eof()

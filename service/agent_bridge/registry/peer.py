@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from agent_bridge.registry.connection import Connection
     from agent_bridge.registry.hub import Hub
 
-IN_FLIGHT = 256
+IN_FLIGHT = 1000
 """Writes of one socket that may wait for their commit; the next frame is handled after one of them."""
 IN_FLIGHT_BYTES = 16 << 20
 """Bytes that those may have."""
@@ -155,7 +155,6 @@ class Peer:
             self.connection.read_on(reading=False)
         else:
             self._hub.guarded(self, self._handle, payload)
-            self.connection.flush()
 
     def ignored(self) -> None:
         """A binary message: none of ours is."""

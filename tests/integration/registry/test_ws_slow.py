@@ -12,6 +12,7 @@ import pytest
 from websockets.asyncio.client import connect as connect_async
 from websockets.sync.client import connect
 
+from agent_bridge.registry.peer import Peer
 from integration.registry.running import Client, Running
 
 BACKLOG = 50
@@ -87,7 +88,8 @@ async def _send_then_read(registry: Running) -> None:
 
 
 def _is_left_waiting(registry: Running, identity: str) -> bool:
-    return any(peer.identity == identity and not peer.connection.is_reading for peer in registry.hub.peers)
+    peer = _peer_of(registry, identity)
+    return peer is not None and not peer.connection.is_reading
 
 
 def test_a_burst_larger_than_the_backlog_reaches_a_peer_that_reads(registry: Running) -> None:
@@ -111,7 +113,10 @@ def test_pings_whose_answers_nobody_reads_are_bounded(registry: Running) -> None
     cut_off = registry.figures()["cut_off"]
     ping = b"\x89\xfd\x00\x00\x00\x00" + b"p" * 125
     with sockets.create_connection(("127.0.0.1", registry.port), timeout=5) as raw:
-        raw.sendall(_upgrade(registry))
+        raw.sendall(_upgrade(registry, "pinging"))
+        assert b" 101 " in raw.recv(4096)
+        registry.wait_for(lambda: _peer_of(registry, "pinging"))
+        registry.on_loop(lambda: _keep_little(_peer_of(registry, "pinging")))
         try:
             for _ in range(400):
                 raw.sendall(ping * 500)
@@ -120,14 +125,25 @@ def test_pings_whose_answers_nobody_reads_are_bounded(registry: Running) -> None
         registry.wait_for(lambda: registry.hub.traffic.cut_off > cut_off)
 
 
-def _upgrade(registry: Running) -> bytes:
+def _peer_of(registry: Running, identity: str) -> Peer | None:
+    return next((peer for peer in registry.hub.peers if peer.identity == identity), None)
+
+
+def _keep_little(peer: Peer | None) -> None:
+    """The system shall not hold megabytes for a peer on its own."""
+    assert peer is not None
+    socket = peer.connection._transport.get_extra_info("socket")
+    socket.setsockopt(sockets.SOL_SOCKET, sockets.SO_SNDBUF, 16_384)
+
+
+def _upgrade(registry: Running, identity: str) -> bytes:
     headers = {
         "Host": f"127.0.0.1:{registry.port}",
         "Upgrade": "websocket",
         "Connection": "Upgrade",
         "Sec-WebSocket-Version": "13",
         "Sec-WebSocket-Key": base64.b64encode(bytes(16)).decode(),
-        **registry.headers(),
+        **registry.headers(identity),
     }
     lines = ["GET /ws HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
     return "\r\n".join(lines).encode()
