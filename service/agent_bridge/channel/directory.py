@@ -25,8 +25,7 @@ ROW_BYTES = 65_536
 ROWS_PER_IDENTITY = 4_096
 """Rows that one identity may have, so that one that floods can't shut the others out."""
 TOTAL_BYTES = 128 * 1024 * 1024
-"""Bytes of JSON that all rows together may have."""
-_BYTES_PER_IDENTITY = TOTAL_BYTES // 4
+"""Bytes of JSON that all rows together may have; those of one identity a quarter of it."""
 _OVERHEAD = 1_024  # what a row costs in memory beside its text
 
 
@@ -134,7 +133,7 @@ class Directory:
         self.remove_ms = remove_ms
         self._most_rows = rows_per_identity
         self._most_bytes = total_bytes
-        self._most_bytes_each = min(total_bytes, _BYTES_PER_IDENTITY)
+        self._most_bytes_each = total_bytes // 4
         self._rows: dict[str, dict[str, AgentRow]] = {}
         self._weights: dict[tuple[str, str], int] = {}
         self._bytes: dict[str, int] = {}

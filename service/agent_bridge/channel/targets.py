@@ -92,12 +92,7 @@ def bridged(row: AgentRow, rows: Iterable[AgentRow]) -> AgentRow:
 
 
 def _is_candidate(row: AgentRow, request: Request) -> bool:
-    return (
-        row.is_client
-        and row.healthy
-        and row.identity == request.identity
-        and row.agent_id not in (request.sender_id, ids.DASHBOARD_ID)
-    )
+    return row.is_client and row.healthy and row.agent_id not in (request.sender_id, ids.DASHBOARD_ID)
 
 
 def _by_id(request: Request, wanted: str, own: list[AgentRow], candidates: list[AgentRow]) -> AgentRow:

@@ -190,6 +190,7 @@ def test_the_same_id_in_two_identities_is_two_rows(directory: Directory) -> None
     assert directory.lives_elsewhere("red", "c")
     assert not directory.lives_elsewhere("blue", "c")
     assert not directory.lives_elsewhere("red", "nobody")
+    assert not directory.lives_elsewhere("*", "c")
 
 
 @pytest.mark.parametrize(("filters", "found"), [
@@ -238,22 +239,26 @@ def test_a_flood_of_registrations_is_refused_and_shuts_no_other_identity_out() -
 
 
 def test_rows_are_bounded_in_bytes_too() -> None:
-    directory = Directory(90_000, 120_000, total_bytes=100_000)
+    directory = Directory(90_000, 120_000, total_bytes=200_000)
     card = {"text": "x" * 40_000}
     with pytest.raises(TooLargeError):
         directory.register(server(card={"text": "x" * 66_000}), START)
-    directory.register(server("s1", card=card), START)
-    directory.register(server("s2", card=card, identity="blue"), START)
+    for number in range(4):
+        directory.register(server("s", card=card, identity=f"i{number}"), START)
     with pytest.raises(TooManyError):
-        directory.register(server("s3", card=card, identity="green"), START)
-    directory.register(server("s1", card=card), START)
+        directory.register(server("s", card=card, identity="i4"), START)
+    directory.register(server("s", card=card, identity="i0"), START)
+    directory.register(server("s", card={}, identity="i0"), START)
+    with pytest.raises(TooManyError):
+        directory.register(server("other", card=card, project_path="/q", identity="i1"), START)
+    directory.register(server("s", card=card, identity="i4"), START)
     directory.sweep(later(120_000))
-    directory.register(server("s3", card=card, identity="green"), START)
-    assert held(directory) == ["s3"]
+    directory.register(server("s", card=card, identity="i5"), START)
+    assert len(directory) == 1
 
 
 def test_a_row_that_has_gone_leaves_nothing() -> None:
-    directory = Directory(90_000, 120_000, total_bytes=5_000)
+    directory = Directory(90_000, 120_000, total_bytes=10_000)
     for number in range(50):
         directory.register(server(f"s{number}", identity=f"i{number}"), later(number))
         assert directory.find("*", f"s{number}") is not None

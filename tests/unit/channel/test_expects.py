@@ -137,10 +137,10 @@ def test_any_text_has_an_answer(text: str) -> None:
 ])  # fmt: skip
 def test_eight_megabytes_of_anything_take_no_time(part: str) -> None:
     text = part * (8_000_000 // len(part))
-    started = time.perf_counter()
+    started = time.process_time()
     infer(text)
     infer(f"FYI {text} FYI")
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_the_ends_of_a_long_text_count() -> None:

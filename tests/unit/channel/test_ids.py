@@ -78,6 +78,12 @@ def test_a_names_unprintable_part_is_shown_as_dashes_and_still_told_apart() -> N
     assert one != other
 
 
+def test_a_long_name_leaves_room_for_the_digits() -> None:
+    one, other = ids.client_id("x" * 300, "/p", "y"), ids.client_id("x" * 301, "/p", "y")
+    assert ids.checked_id(one, "agentId") == one
+    assert one != other
+
+
 def test_new_ids_are_new() -> None:
     assert ids.thread_id() != ids.thread_id()
     assert ids.message_id() != ids.message_id()

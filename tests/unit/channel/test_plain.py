@@ -42,6 +42,6 @@ def test_never_more_than_one_printable_line(text: str, most: int) -> None:
 
 @pytest.mark.parametrize("text", ["\x1b]" * 4_000_000, "\x1b[" * 4_000_000, " \n" * 4_000_000])
 def test_eight_megabytes_cost_nothing(text: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     assert len(one_line(text, 200)) <= 200
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1

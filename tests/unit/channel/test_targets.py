@@ -75,7 +75,7 @@ def test_rows_that_never_come_into_question(row: AgentRow, wanted: dict[str, str
 @pytest.mark.parametrize("name", ["me", ids.DASHBOARD_ID])
 def test_the_sender_and_the_dashboard_are_no_candidates(name: str) -> None:
     assert ask(session(name), session("other", "codex"), project="shop") == "other"
-    with pytest.raises((InvalidError, UnknownError)):
+    with pytest.raises(InvalidError if name == "me" else UnknownError):
         ask(session(name), client_id=name)
 
 
@@ -141,6 +141,8 @@ def test_a_part_that_fits_two_projects_is_ambiguous_unless_one_is_named_whole() 
         ask(*rows[:2], project="code")
     assert "a (" in caught.value.detail
     assert "b (" in caught.value.detail
+    with pytest.raises(AmbiguousError):
+        ask(session("a"), session("b", "codex", "/code/shop-admin"), project="code")
     assert ask(*rows, project="/code/shop") == "a"
     assert ask(*rows, project="shop") == "c"
 
