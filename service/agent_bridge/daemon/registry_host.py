@@ -186,14 +186,14 @@ class RegistryHost:
             self._fail(failure or AgentBridgeError("The registry's event loop ended."))
 
     def _has_started(self, server: RegistryServer) -> None:
-        sweeps = Sweeps(server, self._settings)
-        sweeps.start()
-        self._sweeps = sweeps
+        if self._stopping.is_set():
+            server.stop()  # `stop` may have come before there was a loop to tell
+            return
+        self._sweeps = Sweeps(server, self._settings)
+        self._sweeps.start()
         self._failure = None
         self._state = "ok"
         _log.info("the registry answers", url=listening.url_of(server.listener))
-        if self._stopping.is_set():
-            server.stop()
 
     def _fail(self, error: BaseException) -> None:
         self._failures += 1

@@ -13,6 +13,7 @@ import uvicorn
 import uvloop
 
 from agent_bridge.channel.clock import Timeline
+from agent_bridge.channel.errors import StorageError
 from agent_bridge.channel.storage.place import Place
 from agent_bridge.registry.app import make_app
 from agent_bridge.registry.http_protocol import BoundedHttp
@@ -84,10 +85,15 @@ class RegistryServer:
         """What hub and application say of themselves; doesn't touch the disk. Raises TimeoutError."""
         return self._ask(self.hub.describe) | {"refused": self._app.describe()}
 
-    def _on_loop(self, action: Callable[[], object]) -> None:
-        loop = self._loop
-        if loop is not None and not loop.is_closed():
-            loop.call_soon_threadsafe(action)
+    def _on_loop(self, action: Callable[[], object]) -> bool:
+        """Have `action` called on the loop; whether there is one."""
+        try:
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(action)
+                return True
+        except RuntimeError:
+            pass  # it was closed just now
+        return False
 
     def _ask(self, question: Callable[[], T]) -> T:
         """The answer to what may be asked on the loop only."""
@@ -99,7 +105,8 @@ class RegistryServer:
             except Exception as error:  # noqa: BLE001 (raised where it was asked)
                 answer.set_exception(error)
 
-        self._on_loop(ask)
+        if not self._on_loop(ask):
+            raise StorageError("The registry has ended")
         return answer.result(_ANSWER_SECONDS)
 
     def _take(self, settings: Settings) -> None:
