@@ -34,6 +34,12 @@ def mapping(value: object, what: str) -> Mapping[str, Any]:
     return value
 
 
+def optional_mapping(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """An object of which only some fields are looked at; empty where it is left out."""
+    value = data.get(name)
+    return {} if value is None else mapping(value, name)
+
+
 def identifier(data: Mapping[str, Any], name: str) -> str:
     """A required id."""
     value = data.get(name)

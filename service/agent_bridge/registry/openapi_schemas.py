@@ -13,7 +13,7 @@ from agent_bridge.channel.directory import EntryType
 from agent_bridge.channel.ids import MAX_ID
 from agent_bridge.channel.model import AckState, ActorType, ConversationStatus, Kind
 from agent_bridge.registry import fields, wire_agents
-from agent_bridge.registry.strict_json import DEPTH_LIMIT, VALUES_LIMIT
+from agent_bridge.registry.strict_json import DEPTH_LIMIT, LARGEST, VALUES_LIMIT
 from agent_bridge.registry.wire_agents import AgentMessageType
 
 Schema = dict[str, Any]
@@ -37,9 +37,11 @@ TIME: Schema = {"type": "integer", "minimum": 0, "maximum": fields.LARGEST_TIME,
 COUNT: Schema = {"type": "integer", "minimum": 0}
 BOOLEAN: Schema = {"type": "boolean"}
 STRING: Schema = {"type": "string"}
+FREE_VALUE: Schema = {"$ref": "#/components/schemas/FreeValue"}
 FREE: Schema = {
     "type": "object",
-    "description": f"Anything, at most {VALUES_LIMIT} values, {DEPTH_LIMIT} deep, whole numbers of 64 bits.",
+    "additionalProperties": FREE_VALUE,
+    "description": f"Anything, at most {VALUES_LIMIT} values, {DEPTH_LIMIT} deep.",
 }
 
 
@@ -89,6 +91,14 @@ def _asked() -> dict[str, Schema]:
         **message_options,
     }
     return {
+        "FreeValue": {
+            "anyOf": [
+                {"type": ["string", "boolean", "null"]},
+                {"type": "number", "minimum": -LARGEST, "maximum": LARGEST},
+                {"type": "array", "items": FREE_VALUE},
+                {"type": "object", "additionalProperties": FREE_VALUE},
+            ]
+        },
         "Draft": _taken(draft, ("fromAgentId", "kind", "content")),
         "Notification": _taken(
             {"content": content, "agentId": ID, "agentName": LINE, "toAgentId": ID, **message_options},
@@ -134,7 +144,7 @@ def _asked() -> dict[str, Schema]:
                 "toAgentId": ID,
                 "taskId": ID,
                 "type": words(AgentMessageType),
-                "payload": {"description": f"Anything, at most {wire_agents.PAYLOAD_VALUES} values."},
+                "payload": FREE_VALUE,
                 "timestamp": TIME,
             },
             ("fromAgentId", "type"),
@@ -147,7 +157,7 @@ def _asked() -> dict[str, Schema]:
                 "state": name_line,
                 "skillId": ID,
                 "timestamp": TIME,
-                "payload": {"description": "Anything."},
+                "payload": FREE_VALUE,
                 "clientId": ID,
                 "clientName": LINE,
             },

@@ -1,14 +1,13 @@
 """Reading JSON that somebody else wrote: one meaning, or refused.
 
 Refused are what parsers read in different ways or can't hand on: the same key twice, NaN and infinities,
-text that isn't UTF-8, half of a surrogate pair, whole numbers over 64 bits, and nesting that a reader
+text that isn't UTF-8, half of a surrogate pair, numbers over 64 bits, and nesting that a reader
 further on couldn't take.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import re
 from typing import Any, NoReturn
 
@@ -20,7 +19,8 @@ DEPTH_LIMIT = 32
 """How deeply objects and lists may be nested in a free value (`meta`, `payload`, `card`)."""
 VALUES_LIMIT = 10_000
 """How many values such a free value may hold."""
-_LARGEST = 2**63 - 1
+LARGEST = 2**63 - 1
+"""The largest number, and its negative the smallest, that such a value may hold."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -67,11 +67,8 @@ def _check_level(level: list[object], name: str) -> list[object]:
             below.extend(value.values())
         elif isinstance(value, list):
             below.extend(value)
-        elif isinstance(value, int):
-            if not -_LARGEST - 1 <= value <= _LARGEST:
-                raise InvalidError(f"{name} can't be used", detail="a whole number in it has over 64 bits")
-        elif isinstance(value, float) and not math.isfinite(value):
-            raise InvalidError(f"{name} can't be used", detail="a number in it is too large")
+        elif isinstance(value, int | float) and not -LARGEST <= value <= LARGEST:
+            raise InvalidError(f"{name} can't be used", detail="a number in it has over 64 bits")
     return below
 
 

@@ -38,7 +38,7 @@ def registration(data: Json, identity: str | None) -> AgentRow:
     for required in ("agentId", "name", "projectPath"):
         if data.get(required) is None:
             raise InvalidError("agentId, name and projectPath are required", detail=f"{required} is missing")
-    client = fields.free(data, "clientInfo") or {}
+    client = fields.optional_mapping(data, "clientInfo")
     kind = data.get("entryType")
     return AgentRow(
         agent_id=fields.identifier(data, "agentId"),
