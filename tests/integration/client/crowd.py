@@ -1,7 +1,7 @@
 """Fifty sessions in a process of their own that write to each other without a rest. Run as a program.
 
-Orders are one line of JSON on standard input: `url`, `token`, `clients`, `partners`, `each`. The answer, a line
-on standard output: `shown`, what each session was shown by conversation; `seconds`; `stored`, ids by answer.
+Orders are a line of JSON on standard input: `url`, `token`, `clients`, `partners`, `each`. The answer, on
+standard output: `shown`, what each was shown by conversation; `seconds`; `connections`; `stored`, ids.
 """
 
 from __future__ import annotations
