@@ -66,6 +66,17 @@ def pick(rows: Sequence[AgentRow], key: str) -> AgentRow:
     return found[0]
 
 
+def known_id(rows: Sequence[AgentRow], key: str) -> str:
+    """The id of the session that `key` means, as `pick`; `key` itself where none is there: it may be away.
+
+    Raises AmbiguousError with the candidates.
+    """
+    try:
+        return pick(rows, key).agent_id
+    except UnknownError:
+        return key
+
+
 def candidates(rows: Iterable[AgentRow]) -> str:
     """Rows that a name may mean, one a line."""
     lines = [f"{harmless_line(one.agent_id)}  {shown_name(one.name)}  {_project(one)}" for one in rows]

@@ -9,6 +9,7 @@ import typer
 from agent_bridge.channel.clock import wall_ms
 from agent_bridge.channel.errors import UnknownError
 from agent_bridge.channel.model import ConversationStatus, Message
+from agent_bridge.cli.agent_rows import known_id, row
 from agent_bridge.cli.app import JsonOption, Verbs
 from agent_bridge.cli.mark_displayed import mark_displayed
 from agent_bridge.cli.messages_shown import conversation_table, shown_ack, shown_message
@@ -43,7 +44,7 @@ def inbox(
     *,
     agent: Annotated[
         str | None,
-        typer.Option("--as", metavar="AGENT", help="Another one's inbox, by its id; nothing is marked then."),
+        typer.Option("--as", metavar="AGENT", help="Another one's inbox; nothing is marked then."),
     ] = None,
     expired: Annotated[
         bool, typer.Option("--expired", help="What stayed unanswered until its time was over.")
@@ -64,8 +65,8 @@ def inbox(
         raise UsageError("--expired and --all exclude each other.")
     view: View = "expired" if expired else "all" if every else "open"
     who = person(identity_of(identity))
-    agent_id = agent or who.agent_id
     with connect(identity) as registry:
+        agent_id = who.agent_id if agent is None else _agent_id(registry, agent)
         page = registry.inbox(agent_id, view=view, limit=limit, before=before)
         now = wall_ms()
         texts = [shown_message(message, full=full, now=now) for message in page.items]
@@ -122,7 +123,7 @@ def conversations(
         page = registry.conversations(
             pending=pending,
             status=status,
-            participant=participant,
+            participant=None if participant is None else _agent_id(registry, participant),
             archived=archived or None,
             limit=limit,
             before=before,
@@ -137,6 +138,10 @@ def conversations(
         view=(conversation_table(page.items),),
         messages=_more(page.next_before) if page.items else (info("There are no such conversations."),),
     )
+
+
+def _agent_id(registry: Registry, key: str) -> str:
+    return known_id([row(wire) for wire in registry.agents()], key)
 
 
 def _inbox_remarks(messages: tuple[Message, ...], following: str | None, view: View) -> tuple[Remark, ...]:

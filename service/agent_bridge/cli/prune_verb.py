@@ -9,6 +9,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 from agent_bridge.channel.directory import AgentRow
+from agent_bridge.channel.errors import UnknownError
 from agent_bridge.cli.agent_rows import pick, row
 from agent_bridge.cli.app import JsonOption, Verbs
 from agent_bridge.cli.consent import YesOption, consent
@@ -127,9 +128,21 @@ def _carry_out(registry: Registry, plan: _Plan) -> str:
             processes.end(plan.judged.process)
         except processes.NotEndedError as error:
             return f"failed: {error.sentence()}"
-    if plan.action is not Action.KEEP:
-        registry.deregister(plan.row.agent_id)
+    if plan.action is Action.KEEP:
+        return _DONE[plan.action]
+    if _is_taken_again(registry, plan.row):
+        return "left in the list: another process has registered meanwhile"
+    registry.deregister(plan.row.agent_id)
     return _DONE[plan.action]
+
+
+def _is_taken_again(registry: Registry, before: AgentRow) -> bool:
+    """Whether the row is another process's by now; asking the person may have taken long."""
+    try:
+        now = row(registry.agent(before.agent_id))
+    except UnknownError:
+        return False
+    return (now.pid, now.registered_at) != (before.pid, before.registered_at)
 
 
 def _shown(plans: list[_Plan], outcomes: list[str], *, dry_run: bool) -> Result:

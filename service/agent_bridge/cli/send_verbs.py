@@ -13,7 +13,7 @@ from agent_bridge.channel.clock import wall_ms
 from agent_bridge.channel.errors import InvalidError
 from agent_bridge.channel.model import Draft, Kind
 from agent_bridge.cli import registry_access
-from agent_bridge.cli.agent_rows import row
+from agent_bridge.cli.agent_rows import known_id, row
 from agent_bridge.cli.app import JsonOption, Verbs
 from agent_bridge.cli.durations import seconds
 from agent_bridge.cli.find_message import find_message
@@ -139,10 +139,10 @@ def reply(
     waits = wait or timeout is not None
     content = given_text(text)
     who = person(identity_of(identity))
-    if agent is not None:
-        who = replace(who, agent_id=agent)
     patience = _patience(timeout)
     with connect(identity) as registry:
+        if agent is not None:
+            who = replace(who, agent_id=known_id([row(wire) for wire in registry.agents()], agent))
         answered = find_message(registry, who.agent_id, message, conversation)
     if answered.from_agent_id == who.agent_id:
         raise InvalidError("That message is your own; it isn't yours to answer.")

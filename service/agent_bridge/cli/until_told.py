@@ -35,7 +35,9 @@ async def _guarded(work: Coroutine[Any, Any, T]) -> T:
         causes.append(cause)
         task.cancel()
 
-    for number in _SIGNALS:
+    # What is ignored stays so: `nohup` means it.
+    heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    for number in heard:
         loop.add_signal_handler(number, end, SystemExit(128 + number))
     _watch_pipe(loop, lambda: end(BrokenPipeError()))
     try:
@@ -45,7 +47,7 @@ async def _guarded(work: Coroutine[Any, Any, T]) -> T:
             raise causes[0] from None
         raise
     finally:
-        for number in _SIGNALS:
+        for number in heard:
             loop.remove_signal_handler(number)
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent_bridge.channel import ids
@@ -46,6 +46,7 @@ class Channel:
     """A running service, in a home that nothing else uses."""
 
     home: Path
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def registry(self, identity: str = "global") -> Registry:
         """The registry, to ask it beside the commands."""
@@ -53,7 +54,7 @@ class Channel:
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         """`agent-bridge WORDS` in a process of its own, with pipes."""
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-m", "agent_bridge.cli.entry", *words],
             cwd=self.home,
             stdin=subprocess.DEVNULL,
@@ -61,6 +62,18 @@ class Channel:
             stderr=subprocess.PIPE,
             text=True,
         )
+        self.started.append(process)
+        return process
+
+    def end(self) -> None:
+        """End what is left of the commands that were started."""
+        while self.started:
+            process = self.started.pop()
+            process.kill()
+            process.wait()
+            for pipe in (process.stdout, process.stderr):
+                assert pipe is not None
+                pipe.close()
 
     @contextlib.contextmanager
     def agent(

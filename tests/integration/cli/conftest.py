@@ -104,6 +104,8 @@ def channel() -> Iterator[Channel]:
         patch.chdir(base / "home")
         started = run("up", "--json")
         assert started.code == 0, started.out
-        yield Channel(base / "home")
+        running = Channel(base / "home")
+        yield running
+        running.end()
         run("down")
     shutil.rmtree(base, ignore_errors=True)

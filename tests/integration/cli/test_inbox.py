@@ -81,6 +81,16 @@ def test_another_ones_inbox_is_left_as_it_is(say: Say) -> None:
     assert _contents() == []
 
 
+def test_a_name_is_enough_for_another_ones(say: Say, channel: Channel, identity: str) -> None:
+    with channel.agent("quay", identity=identity) as agent:
+        say("For it.", to_agent_id=agent, expects_response=True)
+        for words in (
+            ("inbox", "--as", "claude-code in quay"),
+            ("conversations", "--participant", agent[:20]),
+        ):
+            assert "For it." in run(*words).out, words
+
+
 def test_a_broadcast_is_in_everybodys_until_they_saw_it(say: Say) -> None:
     say("To all.", to_agent_id=None, expects_response=False)
     assert _contents() == ["To all."]

@@ -168,6 +168,23 @@ def test_at_a_terminal_it_asks(channel: Channel, start: Start, enter: Enter, ans
     assert process.wait(5) == -signal.SIGTERM
 
 
+def test_a_row_that_was_taken_again_while_it_asked_stays(
+    start: Start, enter: Enter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    former, later = start(), start()
+    row = enter("again", former.pid)
+
+    def meanwhile(_question: str, *, yes: bool) -> None:
+        enter("again", later.pid)
+
+    monkeypatch.setattr("agent_bridge.cli.prune_verb.consent", meanwhile)
+    ran = run("prune", "--orphans")
+    assert "another process has registered meanwhile" in ran.out
+    assert former.wait(5) == -signal.SIGTERM
+    assert later.poll() is None
+    assert row in _listed()
+
+
 def test_json_at_a_terminal_is_no_consent(channel: Channel, start: Start, enter: Enter) -> None:
     process = start()
     enter("orphan", process.pid)

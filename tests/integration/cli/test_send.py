@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import subprocess
 import threading
 from collections.abc import Iterator
 
@@ -15,6 +16,7 @@ from agent_bridge.channel.model import AckState, ActorType, Draft, Kind, Message
 from agent_bridge.channel.writes import Acknowledge
 from agent_bridge.cli import registry_access
 from agent_bridge.cli.person import person
+from agent_bridge.client.http import Registry
 from agent_bridge.client.requests import Registration
 
 from .channel_rig import Channel, run
@@ -117,23 +119,35 @@ def test_the_person_is_in_the_list_only_while_waiting(channel: Channel, claude: 
         assert me not in [row["agentId"] for row in registry.agents()]
 
 
+def test_somebody_elses_answer_counts_once_it_is_said_to_be_one(channel: Channel, claude: str) -> None:
+    process = channel.start("send", claude, "A silent bridge?", "--wait", "--json")
+    with channel.registry() as registry:
+        asked = _arrived(registry, claude, "A silent bridge?", process)
+        for content in ("Not asked.", "Through the bridge."):
+            registry.send(
+                Draft(
+                    identity="global",
+                    from_agent_id="client-inner-1",
+                    to_agent_id=asked.from_agent_id,
+                    kind=Kind.CHAT,
+                    content=content,
+                    reply_to=asked.message_id if content != "Not asked." else None,
+                    conversation_id=asked.conversation_id,
+                )
+            )
+        registry.ack(_ack(asked, AckState.ANSWERED))
+    out, _ = process.communicate(timeout=20)
+    assert process.returncode == 0, out
+    assert json.loads(out)["data"]["answer"]["content"] == "Through the bridge."
+
+
 def test_a_message_that_is_given_up(channel: Channel, claude: str) -> None:
-    process = channel.start("send", claude, "A silent question?", "--wait")
+    process = channel.start("send", claude, "A silent failure?", "--wait")
     assert process.stderr is not None
     assert process.stderr.readline() == "Stored.\n"
     with channel.registry() as registry:
-        newest = registry.conversations(participant=claude, limit=1).items[0].last_message
-        registry.ack(
-            Acknowledge(
-                identity="global",
-                conversation_id=newest.conversation_id,
-                message_id=newest.message_id,
-                state=AckState.FAILED,
-                actor_id=claude,
-                actor_type=ActorType.BRIDGE,
-                detail="the model is\x1b[2J gone",
-            )
-        )
+        asked = _arrived(registry, claude, "A silent failure?", process)
+        registry.ack(_ack(asked, AckState.FAILED, "the model is\x1b[2J gone"))
     _, err = process.communicate(timeout=20)
     assert process.returncode == 1
     assert "given up" in err
@@ -299,6 +313,27 @@ def test_the_answer_may_come_after_a_restart(channel: Channel) -> None:
     out, _ = process.communicate(timeout=30)
     assert process.returncode == 0, out
     assert json.loads(out)["data"]["answer"]["content"] == "Yes."
+
+
+def _arrived(registry: Registry, recipient: str, content: str, process: subprocess.Popen[str]) -> Message:
+    """The newest message with that text that is for the recipient, once it is there and not answered."""
+    while process.poll() is None:
+        for one in registry.conversations(participant=recipient, limit=1).items:
+            if one.last_message.content == content and not one.last_message.state.is_terminal:
+                return one.last_message
+    pytest.fail("the command has ended")
+
+
+def _ack(message: Message, state: AckState, detail: str | None = None) -> Acknowledge:
+    return Acknowledge(
+        identity=message.identity,
+        conversation_id=message.conversation_id,
+        message_id=message.message_id,
+        state=state,
+        actor_id="client-inner-1",
+        actor_type=ActorType.BRIDGE,
+        detail=detail,
+    )
 
 
 def _ask(channel: Channel, sender: str, content: str) -> Message:

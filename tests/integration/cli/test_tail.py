@@ -21,19 +21,15 @@ Follow = Callable[..., "subprocess.Popen[str]"]
 @pytest.fixture
 def follow(channel: Channel) -> Iterator[Follow]:
     """Starts `tail` and returns once it looks on."""
-    started: list[subprocess.Popen[str]] = []
 
     def follow(*words: str) -> subprocess.Popen[str]:
         mark = _say(channel, "from here on")
         process = channel.start("tail", "--since", str(mark.seq - 1), *words)
-        started.append(process)
         _until_line(process, mark.message_id)
         return process
 
     yield follow
-    for process in started:
-        process.kill()
-        process.communicate()
+    channel.end()
 
 
 def _until_line(process: subprocess.Popen[str], part: str) -> str:
@@ -159,6 +155,17 @@ def test_it_ends_in_order(channel: Channel, follow: Follow, number: signal.Signa
     assert (process.returncode, err) == (code, "")
     with channel.registry() as registry:
         assert person("global").agent_id not in [row["agentId"] for row in registry.agents()]
+
+
+def test_nohup_means_it(channel: Channel, follow: Follow) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a child inherits that
+    try:
+        process = follow("--messages")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    process.send_signal(signal.SIGHUP)
+    message = _say(channel, "still there")
+    _until_line(process, message.message_id)
 
 
 def test_it_ends_when_nobody_reads(channel: Channel, follow: Follow) -> None:

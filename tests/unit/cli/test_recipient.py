@@ -9,7 +9,7 @@ import pytest
 
 from agent_bridge.channel.directory import AgentRow, EntryType
 from agent_bridge.channel.errors import AmbiguousError, ChannelError, InvalidError, UnknownError
-from agent_bridge.cli.agent_rows import agents_table, pick, row
+from agent_bridge.cli.agent_rows import agents_table, known_id, pick, row
 from agent_bridge.cli.person import Person
 from agent_bridge.cli.recipient import recipient
 
@@ -99,6 +99,13 @@ def test_any_row_is_picked(key: str, found: AgentRow) -> None:
 def test_no_row_is_picked(key: str, error: type[ChannelError]) -> None:
     with pytest.raises(error):
         pick(ROWS, key)
+
+
+def test_an_id_that_is_away_is_taken_as_it_is() -> None:
+    assert known_id(ROWS, "client-codex-b") == CODEX.agent_id
+    assert known_id(ROWS, "client-gone-1") == "client-gone-1"
+    with pytest.raises(AmbiguousError):
+        known_id(ROWS, "client-c")
 
 
 def test_a_row_from_the_wire_and_back() -> None:
