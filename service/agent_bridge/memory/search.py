@@ -15,12 +15,12 @@ import contextlib
 import heapq
 import math
 import sqlite3
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent_bridge.errors import AgentBridgeError
+from agent_bridge.memory.canonical import canonical
 from agent_bridge.memory.fact import Fact
 from agent_bridge.memory.snapshot import Snapshot
 from agent_bridge.paths import ensure_private_dir
@@ -125,8 +125,8 @@ def fold(text: str) -> str:
     """`text` as it is compared: lower case, without accents, in one form for each character."""
     if text.isascii() and "\0" not in text:
         return text.lower()
-    bare = unicodedata.normalize("NFKD", text).translate(_MARKS)
-    return unicodedata.normalize("NFC", bare.casefold()).translate(_BROKEN)
+    bare = canonical("NFKD", text).translate(_MARKS)
+    return canonical("NFC", bare.casefold()).translate(_BROKEN)
 
 
 def _ask(cache_file: Path, snapshot: Snapshot, words: Sequence[str], limit: int) -> list[tuple[str, float]]:

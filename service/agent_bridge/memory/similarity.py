@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-import unicodedata
 from collections.abc import Iterable
+
+from agent_bridge.memory.canonical import canonical
 
 THRESHOLD = 0.5
 """Texts that share this part of their words or more are called similar."""
@@ -20,7 +21,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 def normalise(text: str) -> str:
     """The text as it is compared for equality: NFC, white space collapsed, ends trimmed; case counts."""
-    return " ".join((text if text.isascii() else unicodedata.normalize("NFC", text)).split())
+    return " ".join(canonical("NFC", text).split())
 
 
 def text_hash(text: str) -> str:
@@ -31,7 +32,7 @@ def text_hash(text: str) -> str:
 
 def words(text: str) -> frozenset[str]:
     """The set of words of a text."""
-    return frozenset(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
+    return frozenset(_WORD.findall(canonical("NFKC", text).casefold()))
 
 
 def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
