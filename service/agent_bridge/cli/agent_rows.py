@@ -87,27 +87,24 @@ def candidates(rows: Iterable[AgentRow]) -> str:
 def agents_table(rows: Iterable[AgentRow]) -> Table:
     """The list of agents and sessions; piped: id, name, project, state."""
     return Table(
-        ("id", "name", "client", "project", "identity", "process", "last sign of life", "state"),
+        ("id", "name", "client", "project", "state"),
         tuple(
             (
                 one.agent_id,
                 shown_name(one.name),
                 _client(one),
                 _project(one),
-                one.identity,
-                _process(one),
-                moment(one.last_heartbeat),
-                "healthy" if one.healthy else "unhealthy",
+                "healthy" if one.healthy else f"unhealthy, last heard of {moment(one.last_heartbeat)}",
             )
             for one in rows
         ),
-        piped=(0, 1, 3, 7),
+        piped=(0, 1, 3, 4),
     )
 
 
 def _client(one: AgentRow) -> str:
     if one.is_client:
-        return shown_name(f"{one.client_name or 'client'} {one.client_version or ''}".strip())
+        return shown_name(one.client_name or "client")
     skills = one.card.get("skills")
     names = (
         [str(skill.get("id")) for skill in skills if isinstance(skill, dict)]
@@ -119,10 +116,6 @@ def _client(one: AgentRow) -> str:
 
 def _project(one: AgentRow) -> str:
     return harmless_line(one.project_path or one.project_name)
-
-
-def _process(one: AgentRow) -> str:
-    return f"{one.pid or '?'} on {shown_name(one.host)}" if one.host else str(one.pid or "?")
 
 
 def _read(data: Mapping[str, Any], name: str, kind: type[T], default: T) -> T:

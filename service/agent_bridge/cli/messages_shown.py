@@ -120,13 +120,11 @@ def conversation_table(conversations: tuple[Conversation, ...]) -> Table:
             one.conversation_id,
             _status(one),
             moment(one.updated_at),
-            str(one.message_count),
-            shown_name(one.last_message.from_agent_name or one.last_message.from_agent_id),
             first_line(one.last_message.content),
         )
         for one in conversations
     )
-    return Table(("conversation", "status", "last", "messages", "by", "text"), rows, piped=(0, 1, 2, 5))
+    return Table(("conversation", "status", "last", "last text"), rows, piped=(0, 1, 2, 3))
 
 
 def _status(one: Conversation) -> str:
