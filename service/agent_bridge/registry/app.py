@@ -16,7 +16,7 @@ from starlette.routing import Route, WebSocketRoute
 from agent_bridge.channel.errors import ChannelError
 from agent_bridge.registry import routes
 from agent_bridge.registry.ag_ui import AgUiRoute
-from agent_bridge.registry.answers import Receive, Scope, as_json
+from agent_bridge.registry.answers import Answer, Receive, Scope, as_json
 from agent_bridge.registry.answers import Send as SendBack
 from agent_bridge.registry.calls import CALLER, Call, GoneError
 from agent_bridge.registry.errors_on_wire import Refusals, closing
@@ -61,7 +61,10 @@ class Registry:
         try:
             scope[CALLER] = self._access.check(scope)
         except ChannelError as error:
-            await _turn_away(scope, send, error, self.refusals)
+            await _turn_away(scope, send, self.refusals.answer(error))
+            return
+        except Exception as error:  # noqa: BLE001 - told to the caller, the log and the status
+            await _turn_away(scope, send, self.refusals.failed(error, "a request's head"))
             return
         # Routed by the path as it was sent: an id may hold a slash, which is %2F there.
         path = scope["path"] = scope["raw_path"].decode("latin-1")
@@ -154,8 +157,7 @@ async def _no_such_route(_request: Request, raised: Exception) -> Response:
     return JSONResponse({"error": f"{error.detail}.", "code": code}, error.status_code, error.headers)
 
 
-async def _turn_away(scope: Scope, send: SendBack, error: ChannelError, refusals: Refusals) -> None:
-    answer = refusals.answer(error)
+async def _turn_away(scope: Scope, send: SendBack, answer: Answer) -> None:
     if scope["type"] == "http":
         # Its body isn't read, so the connection can't go on to a next request.
         await closing(answer).send(send)

@@ -151,9 +151,9 @@ class ChannelRoutes:
         limit, before = call.query_limit(INBOX_PAGE), call.query_number("before")
         view = cast("Literal['open', 'expired', 'all']", str(call.query_word("view", InboxView) or "open"))
 
-        def read(store: Store) -> tuple[Page[Any], int]:
+        def read(store: Store) -> tuple[Page[Any], int | None]:
             page = store.inbox(identity, agent_id, limit=limit, before=before, view=view)
-            return page, store.inbox_count(identity, agent_id)
+            return page, store.inbox_count(identity, agent_id) if view == "open" else None
 
         page, total = await self._hub.read(read)
         return as_json([message.as_wire() for message in page.items], headers=_page_headers(page, total))
@@ -227,8 +227,9 @@ def _required(value: T | None, name: str) -> T:
     return value
 
 
-def _page_headers(page: Page[Any], total: int) -> tuple[Header, ...]:
-    return ((b"x-total-count", b"%d" % total), *_next_header(page.next))
+def _page_headers(page: Page[Any], total: int | None) -> tuple[Header, ...]:
+    counted = () if total is None else ((b"x-total-count", b"%d" % total),)
+    return (*counted, *_next_header(page.next))
 
 
 def _next_header(cursor: int | None) -> tuple[Header, ...]:

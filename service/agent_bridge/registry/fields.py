@@ -23,7 +23,7 @@ LARGEST_TIME = 2**53 - 1
 
 _Word = TypeVar("_Word", bound=enum.StrEnum)
 # Line breaks and control characters, and what turns the direction of the text around it.
-_BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c")
+BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c")
 _BREAKS = frozenset({"Cc", "Zl", "Zp"})
 
 
@@ -80,7 +80,7 @@ def optional_line(data: Mapping[str, Any], name: str, limit: int = NAME_LIMIT) -
     value = optional_text(data, name, limit)
     if value is not None and not (value.isascii() and value.isprintable()):
         for character in value:
-            if character in _BIDI or unicodedata.category(character) in _BREAKS:
+            if character in BIDI or unicodedata.category(character) in _BREAKS:
                 raise InvalidError(
                     f"{name} can't be used", detail=f"it holds the character U+{ord(character):04X}"
                 )

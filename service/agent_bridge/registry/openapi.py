@@ -279,7 +279,9 @@ def _other_paths() -> dict[str, Any]:
 
 
 _NEXT = {"X-Next-Before": {"schema": COUNT, "description": "Where the next page begins; absent at the end."}}
-_TOTAL = {"X-Total-Count": {"schema": COUNT, "required": True, "description": "How many on all pages."}}
+_TOTAL = {
+    "X-Total-Count": {"schema": COUNT, "description": "How many on all pages; for open inboxes and lists."}
+}
 _COOKIE = {
     "Location": {"schema": STRING, "required": True},
     "Set-Cookie": {"schema": STRING, "required": True},

@@ -6,7 +6,6 @@ on. Where others could have read or written it, nobody is let in until that is p
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
 import stat
@@ -15,6 +14,7 @@ from typing import ClassVar
 
 from agent_bridge import paths
 from agent_bridge.channel.errors import ChannelError
+from agent_bridge.errors import AgentBridgeError
 
 _BYTES = 32
 _SHORTEST, _LONGEST = 32, 512
@@ -70,10 +70,11 @@ class TokenFile:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
-            with contextlib.suppress(FileExistsError):
-                os.link(temporary, self.path, follow_symlinks=False)
+            _give_name(temporary, self.path)
         except OSError as error:
             raise _unusable(self.path, f"it can't be made: {error.strerror or error}") from error
+        except AgentBridgeError as error:
+            raise _unusable(self.path, f"it can't be made: {error.sentence()}") from error
         finally:
             temporary.unlink(missing_ok=True)
 
@@ -94,6 +95,15 @@ class TokenFile:
         if not _SHORTEST <= len(text) <= _LONGEST or not all(0x21 <= byte <= 0x7E for byte in text):
             raise _unusable(self.path, f"it doesn't hold one word of {_SHORTEST} to {_LONGEST} characters")
         return text, _signs(found)
+
+
+def _give_name(temporary: Path, path: Path) -> None:
+    try:
+        os.link(temporary, path, follow_symlinks=False)
+    except FileExistsError:
+        return  # somebody else was faster; that one is kept
+    except OSError:
+        temporary.rename(path)  # a file system without hard links
 
 
 def _signs(info: os.stat_result) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ EXAMPLES = 6
 """Per operation, beside the cases that cover each constraint once."""
 
 _PRINTABLE = st.characters(exclude_categories=["C", "Z"]) | st.just(" ")
-_SHOWN = st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"], exclude_characters="".join(fields._BIDI))
+_SHOWN = st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"], exclude_characters="".join(fields.BIDI))
 
 
 def broken_promises(

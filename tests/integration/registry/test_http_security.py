@@ -32,7 +32,7 @@ def stranger(registry: Running) -> Iterator[httpx.Client]:
 
 
 def _stored(registry: Running) -> int:
-    return int(registry.hub.store.counts()["messages"])
+    return registry.hub.store.last_seq()
 
 
 def _upgrade(registry: Running, headers: dict[str, str], query: str = "") -> httpx.Response | int:

@@ -129,3 +129,19 @@ def test_what_holds_no_token_is_refused(path: Path, text: bytes) -> None:
     path.write_bytes(text)
     with pytest.raises(TokenError, match="one word"):
         TokenFile(path).current()
+
+
+def test_a_place_where_none_can_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("in the way")
+    with pytest.raises(TokenError, match="state"):
+        TokenFile(tmp_path / "state" / "registry.token").current()
+
+
+def test_a_file_system_without_hard_links(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def link(*_arguments: object, **_options: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", link)
+    token = TokenFile(path).current()
+    assert TokenFile(path).current() == token
+    assert [one.name for one in path.parent.iterdir()] == [path.name]

@@ -259,7 +259,9 @@ _NAMES = st.sampled_from(
         "events",
     ]
 )
-_LIKELY = st.sampled_from(["chat", "answered", "client", "a", "global", True, 5, None, {}])
+_LIKELY: st.SearchStrategy[Any] = st.sampled_from(
+    ["chat", "answered", "client", "a", "global", True, 5, None, {}]
+)
 
 
 @given(st.dictionaries(_NAMES, _LIKELY | _ANYTHING))
