@@ -314,14 +314,17 @@ def test_a_disk_that_is_really_full_or_read_only() -> None:
     assert done.stdout.split() == ["full", "ok", "read_only", "ok"]
 
 
-def test_another_process_that_holds_the_database_is_waited_for(database: Database, path: Path) -> None:
+def test_another_process_that_holds_the_database_is_waited_for(path: Path) -> None:
+    database = Database(Place.file(path), MIGRATIONS)
+    database.open()
     other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     other.execute("BEGIN IMMEDIATE")
-    release = threading.Timer(0.2, lambda: other.execute("ROLLBACK"))
+    release = threading.Timer(0.6, lambda: other.execute("ROLLBACK"))
     release.start()
     assert database.write(adding("one")) == 1
     release.join()
     other.close()
+    database.close()
 
 
 def test_but_not_for_ever(database: Database, path: Path) -> None:
