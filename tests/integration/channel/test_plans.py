@@ -67,7 +67,7 @@ def connection(request: pytest.FixtureRequest, filled: Path) -> Iterator[sa.Conn
         yield reading
 
 
-def plan(connection: sa.Connection, statement: sa.Select[Any], values: Mapping[str, Any]) -> str:
+def plan(connection: sa.Connection, statement: sa.Select[Any] | sa.Delete, values: Mapping[str, Any]) -> str:
     """How SQLite goes about it, a line each."""
     state = statement.compile(dialect=connection.dialect).construct_expanded_state(values)
     rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {state.statement}", state.positional_parameters)
@@ -133,6 +133,26 @@ CASES: dict[str, tuple[Any, Mapping[str, Any], str]] = {
         {"in_identity": "global", "conversation_id": "c"},
         "acks_counted (identity=? AND conversation_id=?)",
     ),
+    "list, active": (
+        *a_page(status=ConversationStatus.ACTIVE),
+        BY_STATUS + ")",
+    ),
+    "messages of old conversations": (
+        sweeps._ALL_OF_THESE,
+        {"in_identity": "global", "ids": ["a", "b"]},
+        "messages_by_thread (identity=? AND conversation_id=?)",
+    ),
+    "oldest messages of one": (
+        sweeps._OLDEST_OF_ONE,
+        {"in_identity": "global", "conversation_id": "a", "rows": 9},
+        "messages_by_thread (identity=? AND conversation_id=?)",
+    ),
+    "deleting acks": (
+        sweeps._DELETE_ACKS,
+        {"in_identity": "global", "ids": ["a", "b"]},
+        "acks_by_message (identity=? AND message_id=?)",
+    ),
+    "deleting receipts": (sweeps._DELETE_RECEIPTS, {"ids": [1, 2]}, "receipts_by_seq (seq=?)"),
     "list of an agent": (
         *a_page(participant="bob"),
         "participants_by_agent (identity=? AND agent_id=? AND archived=?)",

@@ -16,6 +16,9 @@ MAX_PAGE = 200
 COUNT_LIMIT = 10_000
 """What a count stops at: it stands for that many or more."""
 
+BROADCAST_LIMIT = 1_000
+"""Broadcasts that the count of an inbox stops at."""
+
 View = Literal["open", "expired", "all"]
 """Of an inbox: what awaits its recipient, what it left unanswered until the time was over, or everything."""
 

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy import bindparam
 
 from agent_bridge.channel.model import AckState, Message
-from agent_bridge.channel.storage.answers import COUNT_LIMIT, MAX_PAGE, Page, View
+from agent_bridge.channel.storage.answers import BROADCAST_LIMIT, COUNT_LIMIT, MAX_PAGE, Page, View
 from agent_bridge.channel.storage.broadcasts import UNSEEN, seen_up_to
 from agent_bridge.channel.storage.rows import MESSAGE_COLUMNS, message_of
 from agent_bridge.channel.storage.schema import HAS_DEADLINE, IS_BROADCAST, IS_CLOSED, IS_OPEN, MESSAGES
@@ -47,8 +47,8 @@ def _pages(view: View, *, newest_first: bool) -> tuple[sa.Select[Any], ...]:
     )
 
 
-def _count(conditions: tuple[Any, ...]) -> sa.Select[Any]:
-    few = sa.select(_m.seq).where(*conditions).limit(COUNT_LIMIT).subquery()
+def _count(conditions: tuple[Any, ...], most: int) -> sa.Select[Any]:
+    few = sa.select(_m.seq).where(*conditions).limit(most).subquery()
     return sa.select(sa.func.count()).select_from(few)
 
 
@@ -58,7 +58,10 @@ PAGES: Final = {
     for newest_first in (False, True)
 }
 """Each view's queries, for messages to the agent and for broadcasts, by view and order."""
-COUNTS: Final = (_count(*_BY_RECIPIENT["open"]), _count(_BY_SIGHT["open"]))
+COUNTS: Final = (
+    _count(_BY_RECIPIENT["open"][0], COUNT_LIMIT),
+    _count(_BY_SIGHT["open"], BROADCAST_LIMIT),
+)
 """The two counts of the open view."""
 
 _HIGHEST = (1 << 63) - 1
@@ -89,7 +92,7 @@ def inbox(
 
 
 def inbox_count(connection: sa.Connection, identity: str, agent_id: str, *, now: int) -> int:
-    """How many messages the open view has on all pages, `COUNT_LIMIT` at most."""
+    """How many messages the open view has on all pages; of broadcasts at most `BROADCAST_LIMIT`."""
     asked = _asked(connection, identity, agent_id, now)
     counts: list[int] = [connection.execute(query, asked).scalar_one() for query in COUNTS]
     return min(COUNT_LIMIT, sum(counts))

@@ -15,6 +15,7 @@ from agent_bridge.channel.storage.answers import COUNT_LIMIT, MAX_PAGE, Conversa
 from agent_bridge.channel.storage.rows import MESSAGE_COLUMNS, STATES, STATUS_NUMBERS, Row, message_of
 from agent_bridge.channel.storage.schema import (
     CONVERSATIONS,
+    IS_DUE,
     IS_HIDDEN,
     IS_LISTED,
     IS_PENDING,
@@ -39,16 +40,12 @@ _ROLLED: Final = (
     _c.updated_at,
     _c.archived,
 )
-_HAS_EXPIRED = (
-    sa.select(sa.literal(1))
-    .where(
-        _m.identity == _c.identity,
-        _m.conversation_id == _c.conversation_id,
-        IS_PENDING,
-        _m.due <= bindparam("now"),
+_KEY = sa.tuple_(_c.identity, _c.conversation_id)
+# Once for the whole list: the sweep leaves few that are due.
+_IS_EXPIRED = _KEY.in_(
+    sa.select(_m.identity, _m.conversation_id).where(
+        IS_DUE, _m.expects_response == 1, _m.due <= bindparam("now")
     )
-    .correlate(CONVERSATIONS)
-    .exists()
 )
 _IS_SUPPRESSED = (
     sa.select(sa.literal(1))
@@ -165,9 +162,9 @@ def _conditions(
 
 def _with_status(status: ConversationStatus | None, *, listed: bool) -> list[Any]:
     if status is ConversationStatus.EXPIRED:
-        found = [_c.status == STATUS_NUMBERS[ConversationStatus.PENDING], _HAS_EXPIRED]
+        found = [_c.status == STATUS_NUMBERS[ConversationStatus.PENDING], _IS_EXPIRED]
     elif status is ConversationStatus.PENDING:
-        found = [_c.status == STATUS_NUMBERS[ConversationStatus.PENDING], ~_HAS_EXPIRED]
+        found = [_c.status == STATUS_NUMBERS[ConversationStatus.PENDING], ~_IS_EXPIRED]
     else:
         found = [_c.status == STATUS_NUMBERS[status or ConversationStatus.ACTIVE]]
     return [*found, IS_LISTED] if listed else found

@@ -163,7 +163,16 @@ _index(
 )
 _index("messages_due", _m.due, where=IS_DUE)
 _index("messages_with_deadline", _m.identity, _m.to_agent_id, _m.seq, where=HAS_DEADLINE)
-_index("messages_broadcast", _m.identity, _m.to_agent_id, _m.seq, where=IS_BROADCAST)
+_index(
+    "messages_broadcast",
+    _m.identity,
+    _m.to_agent_id,
+    _m.seq,
+    _m.from_agent_id,  # from here on so that an index entry is all that has to be read
+    _m.kind,
+    _m.due,
+    where=IS_BROADCAST,
+)
 _index("acks_by_message", ACKS.c.identity, ACKS.c.message_id, ACKS.c.seq)
 _index("acks_by_identity", ACKS.c.identity, ACKS.c.seq)
 _index("acks_counted", ACKS.c.identity, ACKS.c.conversation_id, ACKS.c.seq, where=HAS_COUNTED)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
@@ -30,6 +32,8 @@ from agent_bridge.channel.writes import Event, Outcome, Settled, Write
 
 T = TypeVar("T")
 
+SLOW_COUNT_S = 0.02
+"""Seconds of work from which figures are kept for a while."""
 JOB_S = 60.0
 """Seconds that a sweep's caller waits for one batch."""
 
@@ -54,6 +58,9 @@ class Store:
         """May be changed at any time; holds for the writes after that."""
         self._on_commit = on_commit
         self._epoch = ""
+        self._counting = threading.Lock()
+        self._counts: dict[str, int] = {}
+        self._count_again = 0.0
         self._database = Database(place, MIGRATIONS, opened=self._opened)
         self._writer = Writer(self._database, self._apply, self._committed, now=timeline.now)
 
@@ -154,7 +161,7 @@ class Store:
         )
 
     def inbox_count(self, identity: str, agent_id: str) -> int:
-        """How many messages await an agent; 10,000 stands for that many or more."""
+        """How many messages await an agent; 10,000 stands for that many or more, as do 1,000 broadcasts."""
         now = self._timeline.now().steady
         return self._read(lambda connection: inbox.inbox_count(connection, identity, agent_id, now=now))
 
@@ -163,8 +170,16 @@ class Store:
         return self._read(lambda connection: replay.events_since(connection, identity, seq, limit))
 
     def counts(self) -> dict[str, int]:
-        """Figures for `status`: messages, pending, conversations, archived, suppressed."""
-        return self._read(reads.counts)
+        """Figures for `status`: messages, pending, conversations, archived, suppressed.
+
+        Where counting takes long they may be as old as a hundred times that."""
+        with self._counting:
+            if time.monotonic() >= self._count_again:
+                began = time.thread_time()
+                self._counts = self._read(reads.counts)
+                took = time.thread_time() - began
+                self._count_again = time.monotonic() + (100 * took if took > SLOW_COUNT_S else 0)
+            return dict(self._counts)
 
     def check(self) -> list[str]:
         """Compare what every write carries along with what all messages and acks say: a sentence for each

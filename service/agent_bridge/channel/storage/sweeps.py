@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import ItemsView, Sequence
-from typing import Any, Final
+from typing import Final
 
 import sqlalchemy as sa
 from sqlalchemy import bindparam
@@ -15,7 +15,7 @@ from agent_bridge.channel.states import status_of
 from agent_bridge.channel.storage.answers import SweepResult
 from agent_bridge.channel.storage.apply import REGISTRY_ACTOR, apply
 from agent_bridge.channel.storage.batch import Key
-from agent_bridge.channel.storage.rows import STATES, STATUS_NUMBERS
+from agent_bridge.channel.storage.rows import STATES, STATUS_NUMBERS, Row
 from agent_bridge.channel.storage.schema import (
     ACKS,
     CONVERSATIONS,
@@ -70,12 +70,15 @@ _ARCHIVE = tuple(
 _FORGET = tuple(
     sa.delete(table).where(_OF_THESE[table]) for table in (CONVERSATIONS, PARTICIPANTS, SUPPRESSIONS)
 )
-_MESSAGES_OF_THESE = (
-    sa.select(_m.seq, _m.message_id, _m.open * _m.expects_response, _m.to_agent_id)
-    .where(_OF_THESE[MESSAGES])
+_DELETED = sa.select(_m.seq, _m.message_id, _m.open * _m.expects_response, _m.to_agent_id)
+_OLDEST_OF_ONE = (
+    _DELETED.where(_m.identity == bindparam("in_identity"))
+    .where(_m.conversation_id == bindparam("conversation_id"))
     .order_by(_m.seq)
     .limit(bindparam("rows"))
 )
+# Unsorted: for an ORDER BY seq SQLite would walk through all messages of the identity.
+_ALL_OF_THESE = _DELETED.where(_OF_THESE[MESSAGES])
 _DELETE_MESSAGES = sa.delete(MESSAGES).where(_m.seq.in_(_IDS))
 _DELETE_RECEIPTS = sa.delete(RECEIPTS).where(_r.seq.in_(_IDS))
 _DELETE_ACKS = sa.delete(ACKS).where(_a.identity == bindparam("in_identity"), _a.message_id.in_(_IDS))
@@ -152,7 +155,9 @@ def delete_old(connection: sa.Connection, now: Moment, older_than_ms: int, batch
         rows += message_count
     count = 0
     for identity, some in _grouped(chosen):
-        count += len(_delete_messages(connection, identity, some, batch))
+        messages = connection.execute(_ALL_OF_THESE, {"in_identity": identity, "ids": some}).all()
+        _delete_messages(connection, identity, messages)
+        count += len(messages)
         for statement in _FORGET:
             connection.execute(statement, {"in_identity": identity, "ids": some})
     return SweepResult(count, more=len(chosen) < len(old) or len(old) == batch)
@@ -173,8 +178,9 @@ def _shorten(
     batch: int,
 ) -> int:
     """Delete a conversation's oldest messages and carry its roll-up along."""
-    gone = _delete_messages(connection, identity, [conversation_id], batch)
     asked = {"in_identity": identity, "conversation_id": conversation_id}
+    gone = connection.execute(_OLDEST_OF_ONE, asked | {"rows": batch}).all()
+    _delete_messages(connection, identity, gone)
     last, outcome = (connection.execute(query, asked).scalar() for query in (_COUNTED, _OUTCOME))
     pending = pending_count - sum(row[2] for row in gone)
     connection.execute(
@@ -192,19 +198,15 @@ def _shorten(
     return len(gone)
 
 
-def _delete_messages(
-    connection: sa.Connection, identity: str, conversation_ids: Sequence[str], most: int
-) -> Sequence[Any]:
-    asked = {"in_identity": identity, "ids": conversation_ids, "rows": most}
-    rows = connection.execute(_MESSAGES_OF_THESE, asked).all()
-    for start in range(0, len(rows), _IDS_AT_ONCE):
-        some = rows[start : start + _IDS_AT_ONCE]
+def _delete_messages(connection: sa.Connection, identity: str, messages: Sequence[Row]) -> None:
+    """Delete messages, given as `_DELETED` has them, and what belongs to them."""
+    for start in range(0, len(messages), _IDS_AT_ONCE):
+        some = messages[start : start + _IDS_AT_ONCE]
         names = [row[1] for row in some]
         connection.execute(_DELETE_ACKS, {"in_identity": identity, "ids": names})
         if broadcasts := [row[0] for row in some if row[3] is None]:
             connection.execute(_DELETE_RECEIPTS, {"ids": broadcasts})
         connection.execute(_DELETE_MESSAGES, {"ids": [row[0] for row in some]})
-    return rows
 
 
 def _grouped(keys: Sequence[Key]) -> ItemsView[str, list[str]]:
