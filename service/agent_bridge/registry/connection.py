@@ -84,7 +84,7 @@ class Connection(asyncio.Protocol):
         self._is_text = False
         self._timer: asyncio.TimerHandle | None = None
         self._awaits_pong = False
-        self._stuck_at = 0
+        self._taken = -1
         self._reading = True
         self._write_paused = False
         self._unread_control = 0
@@ -96,6 +96,7 @@ class Connection(asyncio.Protocol):
     def take_over(self, handler: Handler, *, frames: int, size: int) -> None:
         """From now on `handler` speaks for this accepted connection, whose outbox has these limits."""
         self._handler = handler
+        self._handshake = None
         self._outbox = Outbox(self._transport.write, frames=frames, size=size)
         if self._write_paused:
             self._outbox.pause()
@@ -203,6 +204,7 @@ class Connection(asyncio.Protocol):
             self._linger()
 
     def eof_received(self) -> bool:
+        self._closing = True
         return False
 
     def pause_writing(self) -> None:
@@ -267,12 +269,14 @@ class Connection(asyncio.Protocol):
 
     def _beat(self) -> None:
         self._timer = self._loop.call_later(self._ping_seconds or 0, self._beat)
-        if self._closing:
+        if self._closing or self._outbox is None:
             return
-        buffered = self._transport.get_write_buffer_size()
-        stuck, self._stuck_at = 0 < self._stuck_at <= buffered, buffered
-        if self._write_paused and stuck:
-            self._break_off("it has read nothing for a whole interval")
+        taken = self._outbox.written - self._transport.get_write_buffer_size()
+        is_moving, self._taken = taken != self._taken, taken
+        if self._write_paused:
+            # A ping would wait behind everything else; that some of it was taken is a sign of life, too.
+            if not is_moving:
+                self._break_off("it has read nothing for a whole interval")
         elif self._awaits_pong and self._reading:
             self._break_off("it didn't answer a ping")
         else:

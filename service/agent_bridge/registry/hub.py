@@ -137,11 +137,12 @@ class Hub:
             self._fan_out(event, events.event_frame(event, at))
         self._flush()
 
-    def relay(self, identity: str, target: str, data: Mapping[str, Any]) -> bool:
-        """Send an AgentMessage to its target, then to the others of the identity.
+    def relay(self, identity: str, sender: str, target: str, data: Mapping[str, Any]) -> bool:
+        """Send an AgentMessage to its target, then to the others of the identity; it isn't stored.
 
-        True if the target has a socket open. Raises WrongIdentityError."""
+        True if the target has a socket open. Raises WrongIdentityError, TooManyError."""
         self._check_target(identity, target)
+        self.rates.take(identity, sender)
         self.publish((Event(type="agent.message", identity=identity, data=data, target=target),))
         return self.reaches(identity, target)
 
@@ -288,17 +289,26 @@ class Hub:
 
     def _fan_out(self, event: Event, frame: bytes) -> None:
         for peer in self.audience.of(event):
-            peer.tell(event, frame)
+            try:
+                peer.tell(event, frame)
+            except Exception as error:  # noqa: BLE001 - one socket's failure is no other's
+                self._drop(peer, error)
             self._touched[peer] = None
 
     def _flush(self) -> None:
         touched, self._touched = self._touched, {}
-        for peer in touched:
-            peer.relieve()
         if self._held and self._bytes < IN_FLIGHT_BYTES:
-            held, self._held = self._held, {}
-            for peer in held:
+            touched |= self._held
+            self._held = {}
+        for peer in touched:
+            try:
                 peer.relieve()
+            except Exception as error:  # noqa: BLE001 - as above
+                self._drop(peer, error)
+
+    def _drop(self, peer: Peer, error: Exception) -> None:
+        self._failed("A socket couldn't be written to", error)
+        peer.connection.abort()
 
     def _start_over(self, epoch: str) -> None:
         """The database is another one: cursors into the old one mean nothing."""

@@ -14,7 +14,16 @@ class Outbox:
     `write` takes bytes and may call `pause` while it does. At most `frames` frames and `size` bytes wait.
     """
 
-    __slots__ = ("_bytes", "_frames", "_limit_bytes", "_limit_frames", "_paused", "_write", "taken")
+    __slots__ = (
+        "_bytes",
+        "_frames",
+        "_limit_bytes",
+        "_limit_frames",
+        "_paused",
+        "_write",
+        "taken",
+        "written",
+    )
 
     def __init__(self, write: Callable[[bytes], None], *, frames: int, size: int) -> None:
         self._write = write
@@ -25,6 +34,8 @@ class Outbox:
         self._paused = False
         self.taken = 0
         """How many frames the transport has taken."""
+        self.written = 0
+        """How many bytes those had."""
 
     def __len__(self) -> int:
         return len(self._frames)
@@ -53,8 +64,10 @@ class Outbox:
                 piece, self._frames, self._bytes = self._frames, [], 0
             else:
                 piece = self._cut()
+            data = piece[0] if len(piece) == 1 else b"".join(piece)
             self.taken += len(piece)
-            self._write(piece[0] if len(piece) == 1 else b"".join(piece))
+            self.written += len(data)
+            self._write(data)
 
     def pause(self) -> None:
         """The transport is full."""

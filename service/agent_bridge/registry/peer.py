@@ -63,6 +63,7 @@ class Peer:
         "is_lost",
         "named",
         "room",
+        "round",
         "wants",
     )
 
@@ -78,6 +79,8 @@ class Peer:
         self.floor = 0
         """The seq after which it was told everything of its identity."""
         self.is_lost = False
+        self.round = 0
+        """Which replay is under way: an older one ends when a newer begins."""
         self.room: asyncio.Future[None] | None = None
         """What a replay waits on, until the peer has taken what was sent."""
         self._joining: list[bytes] | None = None
@@ -254,7 +257,8 @@ class Peer:
         target = fields.identifier(data, "toAgentId")
         if self.agent_id is not None and data.get("fromAgentId") is None:
             data = {**data, "fromAgentId": self.agent_id}
-        self._hub.relay(wire.own_identity(data, self._writes_as), target, data)
+        sender = fields.optional_identifier(data, "fromAgentId") or ""
+        self._hub.relay(wire.own_identity(data, self._writes_as), sender, target, data)
 
     def _heartbeat(self, _frame: Mapping[str, Any], _request_id: str | int | None, _size: int) -> None:
         if self.agent_id is None:

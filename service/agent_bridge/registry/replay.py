@@ -19,15 +19,17 @@ if TYPE_CHECKING:
     from agent_bridge.registry.hub import Hub
     from agent_bridge.registry.peer import Peer
 
-FIRST_PAGE = 8
-"""Events of the first page; messages may be large."""
-LARGEST_PAGE = 500
+PAGE = 500
+"""Events that are read and sent before asking whether the peer takes more."""
 PAGE_BYTES = 2 << 20
-"""What a page is to have at most, by the size of those before it."""
+"""Characters of content that make a page full before that."""
+STEP = 32
+"""Events that are read at once: how large they are is known only afterwards."""
 
 
 def begin(hub: Hub, peer: Peer, since: int | None, epoch: str | None) -> None:
     """Bring a socket that has identified itself to where things are, from its cursor on."""
+    peer.round += 1
     if since is None:
         if not peer.is_live:
             go_live(hub, peer)
@@ -47,6 +49,7 @@ def begin(hub: Hub, peer: Peer, since: int | None, epoch: str | None) -> None:
 
 def resync(hub: Hub, peer: Peer, reason: str) -> None:
     """Tell a socket to fetch everything; from now on it hears what happens."""
+    peer.round += 1
     hub.traffic.resyncs += 1
     go_live(hub, peer, events.plain_frame("resync", reason=reason, seq=hub.seq, epoch=hub.epoch))
 
@@ -55,7 +58,6 @@ def go_live(hub: Hub, peer: Peer, frame: bytes | None = None) -> None:
     """From now on a socket hears what happens, after `frame`."""
     if frame is not None:
         peer.connection.put(frame)
-    peer.start_replay()
     peer.join()
     peer.go_live()
     peer.floor = hub.seq
@@ -109,33 +111,28 @@ class _Pages:
         self._hub = hub
         self._peer = peer
         self._since = since
-        self._most = max(1, min(LARGEST_PAGE, hub.settings.socket_backlog // 2))
-        self._limit = min(FIRST_PAGE, self._most)
         self._epoch = hub.epoch
-        self._agent_id = peer.agent_id
+        self._round = peer.round
 
     @property
     def is_over(self) -> bool:
-        """Whether nobody needs the rest: the peer is gone or somebody else by now, or the database is."""
+        """Whether nobody needs the rest: the peer is gone or was answered otherwise, or the database is
+        another one by now."""
         peer = self._peer
-        return peer.is_lost or peer.agent_id != self._agent_id or self._hub.epoch != self._epoch
+        return peer.is_lost or peer.round != self._round or self._hub.epoch != self._epoch
 
     async def send_next(self, upto: int) -> bool | None:
         """Send the next page; True when it was the last one up to `upto`, None when it can't be read."""
         identity = None if self._peer.identity == ALL_IDENTITIES else self._peer.identity
-        since, limit = self._since, self._limit
-
-        def read(store: Store) -> list[Event]:
-            return store.events_since(identity, since, limit)
-
+        since, most = self._since, max(1, min(PAGE, self._hub.settings.socket_backlog // 2))
         try:
-            page = await self._hub.read(read)
+            page, is_all = await self._hub.read(lambda store: _read(store, identity, since, most))
         except ChannelError:
             return None
         if self.is_over:
             return False
         self._send([event for event in page if (event.seq or 0) <= upto])
-        if len(page) < limit or (page[-1].seq or 0) >= upto:
+        if is_all or (page[-1].seq or 0) >= upto:
             self._since = upto
             return True
         self._since = page[-1].seq or upto
@@ -143,14 +140,22 @@ class _Pages:
 
     def _send(self, page: list[Event]) -> None:
         at = self._hub.stamp()
-        peer, size = self._peer, 0
         for event in page:
-            if peer.hears(event):
-                frame = events.event_frame(event, at, replay=True)
-                size += len(frame)
-                peer.connection.put(frame)
+            if self._peer.hears(event):
+                self._peer.connection.put(events.event_frame(event, at, replay=True))
                 self._hub.traffic.replayed_events += 1
-        peer.connection.flush()
-        if page:
-            average = max(1, size // len(page))
-            self._limit = max(1, min(self._most, 2 * self._limit, PAGE_BYTES // average))
+        self._peer.connection.flush()
+
+
+def _read(store: Store, identity: str | None, since: int, most: int) -> tuple[list[Event], bool]:
+    """A page, and whether there was nothing after it."""
+    page: list[Event] = []
+    size, step = 0, min(STEP, most)
+    while len(page) < most and size < PAGE_BYTES:
+        found = store.events_since(identity, since, step)
+        page += found
+        if len(found) < step:
+            return page, True
+        since = found[-1].seq or since
+        size += sum(len(event.data.get("content", "")) for event in found)
+    return page, False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -350,3 +351,73 @@ def test_without_the_token_there_is_no_socket(registry: Running) -> None:
         pass
     assert refused.value.response.status_code == 401
     assert registry.figures()["open"] == before
+
+
+# Limits and failures.
+
+
+def test_a_sender_over_its_rate_is_told_and_the_others_go_on(tmp_path: Path) -> None:
+    with (
+        Running(tmp_path, send_rate_per_s=0.001, send_burst=3) as registry,
+        registry.agent("fast") as fast,
+        registry.agent("calm") as calm,
+    ):
+        for number in range(5):
+            fast.send(number, toAgentId="calm")
+        answers: dict[int, str] = {}
+        while len(answers) < 5:
+            frame = fast.next()
+            if frame["type"] != "channel.message":
+                answers[frame["data"]["requestId"]] = frame["type"]
+        assert [answers[number] for number in range(5)] == ["channel.sent"] * 3 + ["channel.error"] * 2
+
+        calm.send(1, toAgentId="fast")
+        assert calm.until("channel.sent")["data"]["requestId"] == 1
+
+
+def test_a_full_inbox_is_told_to_the_sender_and_nothing_is_stored(tmp_path: Path) -> None:
+    with Running(tmp_path, inbox_limit=2) as registry, registry.agent("me") as socket:
+        for number in range(3):
+            socket.send(number, toAgentId="you", expectsResponse=True, messageId=str(number))
+        error = socket.until("channel.error")["data"]
+
+        assert (error["requestId"], error["code"]) == (2, "too_many")
+        assert registry.on_loop(lambda: registry.hub.store.message("global", "2")) is None
+        assert registry.on_loop(lambda: registry.hub.store.message("global", "1")) is not None
+
+
+def test_a_failure_of_ours_ends_that_socket_and_no_other(
+    registry: Running, fresh: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with registry.agent("other", fresh) as other:
+        failures = registry.figures()["failures"]
+        socket = registry.agent("me", fresh)
+        with monkeypatch.context() as patched:
+            patched.setattr(registry.hub.directory, "heartbeat", _fail)
+            socket.say("heartbeat")
+            assert socket.closing()[0] == 1011
+
+        assert registry.figures()["failures"] == failures + 1
+        registry.post(fresh, toAgentId="other")
+        assert other.until("channel.message")
+
+
+def test_a_socket_that_cant_be_written_to_is_no_others_trouble(
+    registry: Running, fresh: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = registry.agent("broken", fresh)
+    with registry.agent("me", fresh) as socket, registry.agent("other", fresh) as other:
+        peer = registry.hub.audience.speaker(fresh, "broken")
+        assert peer is not None
+        with monkeypatch.context() as patched:
+            patched.setattr(peer.connection, "put", _fail)
+            socket.send("r", toAgentId="broken")
+
+            assert socket.until("channel.sent")["data"]["requestId"] == "r"
+            assert other.until("channel.message")
+            registry.wait_for(lambda: not registry.hub.reaches(fresh, "broken"))
+    broken.connection.socket.close()
+
+
+def _fail(*_args: object) -> None:
+    raise RuntimeError("not foreseen")

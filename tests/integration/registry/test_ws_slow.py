@@ -7,6 +7,7 @@ import base64
 import json
 import socket as sockets
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from websockets.asyncio.client import connect as connect_async
@@ -107,6 +108,19 @@ def test_a_burst_larger_than_the_backlog_reaches_a_peer_that_reads(registry: Run
         contents = [reader.until("channel.message")["data"]["content"] for _ in range(count)]
 
     assert contents == [str(number) for number in range(count)]
+
+
+def test_who_reads_nothing_for_long_is_cut_off_though_there_is_room(tmp_path: Path) -> None:
+    with Running(tmp_path, socket_ping_s=0.3) as registry, registry.agent("well", "stuck") as well:
+        stuck = _unread(registry, "stuck")
+        for _ in range(30):
+            registry.post("stuck", content="x" * 200_000, toAgentId="well")
+            assert well.until("channel.message")
+
+        registry.wait_for(lambda: not registry.hub.reaches("stuck", "slow"))
+        assert registry.figures()["cut_off"] == 1
+        assert registry.hub.reaches("stuck", "well")
+        stuck.connection.socket.close()
 
 
 def test_pings_whose_answers_nobody_reads_are_bounded(registry: Running) -> None:
