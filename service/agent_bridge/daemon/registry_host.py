@@ -30,6 +30,8 @@ STOP_SECONDS = 5.0
 """What sockets, requests and the database get to end well."""
 FIRST_REST, LONGEST_REST = 1.0, 15.0
 """Seconds until a registry that failed is tried again: from the first, doubled each time, to the longest."""
+ADDRESS_SECONDS = 60.0
+"""Seconds between two looks whether the registry's address still stands where clients look for it."""
 
 _log = get_logger("registry")
 
@@ -43,6 +45,7 @@ class RegistryHost:
         self._wanted_port = settings.registry_port
         self._token = TokenFile(paths.registry_token())
         self._listener: socket.socket | None = None
+        self._url: str | None = None
         self._wake, self._waker = socket.socketpair()
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
@@ -58,22 +61,31 @@ class RegistryHost:
     def start(self) -> None:
         """Listen, and write down where. What can't be done is told by `describe`; nothing is raised."""
         self._wanted_port = self._settings.registry_port
-        self._trouble = None
         try:
-            self._listener = listening.listen(self._wanted_port)
-            self._token.current()
-            listening.publish(paths.registry_address(), listening.url_of(self._listener))
+            listener = listening.listen(self._wanted_port)
+        except AgentBridgeError as error:
+            self._state = "failed"
+            self._trouble = error.sentence()
+            _log.error("the registry can't listen", error=error)
+            return
+        self._listener, self._url = listener, listening.url_of(listener)
+        self._state = "idle"
+        self.check_address()
+        self._thread = threading.Thread(target=self._live, args=(listener,), name="registry", daemon=True)
+        self._thread.start()
+
+    def check_address(self) -> None:
+        """See to it that clients find address and token: their files may have been removed."""
+        if self._url is None or self._stopping.is_set():
+            return
+        self._token.problem()  # makes the token where there is none; `describe` tells what is wrong with it
+        try:
+            listening.publish(paths.registry_address(), self._url)
         except AgentBridgeError as error:
             self._trouble = error.sentence()
-            _log.error("the registry can't be reached", error=error)
-        if self._listener is None:
-            self._state = "failed"
-            return
-        self._state = "idle"
-        self._thread = threading.Thread(
-            target=self._live, args=(self._listener,), name="registry", daemon=True
-        )
-        self._thread.start()
+            _log.error("the registry's address can't be written down", error=error)
+        else:
+            self._trouble = None
 
     def service_is_ready(self) -> None:
         """Load the registry now if there are messages already: some may be due."""
@@ -100,8 +112,10 @@ class RegistryHost:
 
     def stop(self) -> None:
         """End it: nobody finds it any more, sockets are told, requests answered, the database is closed."""
-        listening.withdraw(paths.registry_address())
+        if self._stopping.is_set():
+            return
         self._stopping.set()
+        listening.withdraw(paths.registry_address())
         self._nudge()
         server, sweeps = self._server, self._sweeps
         if sweeps is not None:
@@ -124,7 +138,7 @@ class RegistryHost:
         reasons = [*self._reasons(), *figures.reasons, *(sweeps.reasons() if sweeps is not None else ())]
         return {
             "state": "degraded" if state == "ok" and reasons else state,
-            "url": listening.url_of(self._listener) if self._listener is not None else None,
+            "url": self._url,
             "token_file": str(self._token.path),
             "reasons": reasons,
             "notices": self._notices(),
@@ -137,12 +151,13 @@ class RegistryHost:
         }
 
     def _reasons(self) -> list[str]:
-        problem = self._token.problem() if self._listener is not None else None
+        problem = self._token.problem() if self._url is not None else None
         return [told for told in (self._trouble, self._failure, problem) if told]
 
     def _notices(self) -> list[str]:
         found = []
-        if self._listener is not None and (port := self._listener.getsockname()[1]) != self._wanted_port:
+        port = int(self._url.rpartition(":")[2]) if self._url is not None else self._wanted_port
+        if port != self._wanted_port:
             found.append(f"Port {self._wanted_port} was in use, so the registry listens on {port}.")
         if self._settings.registry_port != self._wanted_port:
             found.append("The new registry_port holds after a restart of the service.")
@@ -201,9 +216,10 @@ class RegistryHost:
             told = error.sentence()
         else:
             told = f"The registry failed: {type(error).__name__}: {' '.join(str(error).split())}."
+        if told != self._failure:  # what fails again and again is logged once
+            _log.error("the registry failed", exc_info=error)
         self._failure = told
         self._state = "failed"
-        _log.error("the registry failed", exc_info=error)
 
     def _turn_away(self, listener: socket.socket, until: float) -> None:
         """While a registry that failed rests, whoever calls is told so. A nudge ends the rest."""

@@ -75,7 +75,7 @@ def _react(
     from agent_bridge.daemon.engines import ProjectionEngines
     from agent_bridge.daemon.jobs import Jobs
     from agent_bridge.daemon.reactor import DueJob, Reactor
-    from agent_bridge.daemon.registry_host import RegistryHost
+    from agent_bridge.daemon.registry_host import ADDRESS_SECONDS, RegistryHost
     from agent_bridge.daemon.supervisor import Supervisor
     from agent_bridge.watch.observer import open_watcher
     from agent_bridge.watch.watches import WatchSet
@@ -93,12 +93,17 @@ def _react(
         return settings
 
     settings = read_and_apply()
+    watches = WatchSet(inbox.put, open_watcher, polling=settings.polling)
+    jobs = Jobs(lambda name: inbox.put(DueJob(name)))
     registry = RegistryHost(settings)
     registry.start()
     board.registry = registry.describe
-    pulse.when_ready = registry.service_is_ready
-    watches = WatchSet(inbox.put, open_watcher, polling=settings.polling)
-    jobs = Jobs(lambda name: inbox.put(DueJob(name)))
+
+    def when_ready() -> None:
+        registry.service_is_ready()
+        jobs.add("registry-address", ADDRESS_SECONDS, registry.check_address)
+
+    pulse.when_ready = when_ready
     reactor = Reactor(
         inbox=inbox,
         settings=settings,

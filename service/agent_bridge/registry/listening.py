@@ -48,9 +48,16 @@ def url_of(listener: socket.socket) -> str:
 
 
 def publish(path: Path, url: str) -> None:
-    """Write down where the registry of this process answers (0600). Raises AgentBridgeError."""
-    document = json.dumps({"url": url, "pid": os.getpid()}) + "\n"
-    files.write_own(path, document.encode(), sync=False)
+    """Write down where the registry of this process answers (0600), unless it stands there already.
+
+    Raises AgentBridgeError."""
+    document = json.dumps({"url": url, "pid": os.getpid()}).encode() + b"\n"
+    try:
+        is_there = path.read_bytes() == document
+    except OSError:
+        is_there = False
+    if not is_there:
+        files.write_own(path, document, sync=False)
 
 
 def withdraw(path: Path) -> None:

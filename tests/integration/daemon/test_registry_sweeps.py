@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from agent_bridge import paths
 from agent_bridge.channel.clock import wall_ms
 from agent_bridge.channel.errors import UnknownError
 from agent_bridge.channel.model import AckState, ConversationStatus, Draft, Kind
@@ -152,5 +155,58 @@ def test_a_database_url_that_cannot_be_used_is_told_and_the_next_one_taken(seale
         until(lambda: host.describe()["state"] == "ok")
         assert host.describe()["reasons"] == []
         assert not any("database_url" in notice for notice in host.describe()["notices"])
+    finally:
+        host.stop()
+
+
+def test_an_address_that_was_removed_or_overwritten_is_written_down_again(host: RegistryHost) -> None:
+    before = paths.registry_address().stat()
+    host.check_address()
+    assert paths.registry_address().stat().st_mtime_ns == before.st_mtime_ns, "nothing was to be done"
+    address = find()
+    paths.registry_address().write_text('{"url": "http://127.0.0.1:1", "pid": 1}')
+    host.check_address()
+    assert find() == address
+    paths.registry_address().unlink()
+    host.check_address()
+    assert find() == address
+    host.stop()
+    host.check_address()
+    assert not paths.registry_address().exists()
+
+
+def test_an_address_that_cannot_be_written_down_is_told_until_it_can(sealed_home: Path) -> None:
+    paths.registry_address().mkdir(parents=True)
+    host = RegistryHost(load_settings(env={}))
+    host.start()
+    try:
+        assert str(paths.registry_address()) in host.describe()["reasons"][0]
+        paths.registry_address().rmdir()
+        host.check_address()
+        assert host.describe()["reasons"] == []
+        assert find().url == host.describe()["url"]
+    finally:
+        host.stop()
+
+
+def test_a_port_that_cannot_be_had_is_told_and_the_next_setting_taken(
+    sealed_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(port: int) -> None:
+        raise OSError(errno.EACCES, "Permission denied")
+
+    with monkeypatch.context() as without_a_right:
+        without_a_right.setattr(socket.socket, "bind", lambda self, address: refuse(address[1]))
+        host = RegistryHost(load_settings(env={}))
+        host.start()
+    try:
+        told = host.describe()
+        assert (told["state"], told["url"]) == ("failed", None)
+        assert "can't be listened on" in told["reasons"][0]
+        assert not paths.registry_address().exists()
+        host.apply(load_settings(env={}))
+        assert (host.describe()["state"], host.describe()["reasons"]) == ("idle", [])
+        with Registry(find()) as registry:
+            registry.send(question("now"))
     finally:
         host.stop()
