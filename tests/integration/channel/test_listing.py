@@ -66,6 +66,19 @@ def test_an_entry_rolls_its_messages_up(filled: Records) -> None:
     assert (failed.last_ack_state, failed.pending_message_ids) == (AckState.FAILED, ())
 
 
+def test_an_entry_names_the_first_of_many_pending(each_records: Records) -> None:
+    for number in range(23):
+        each_records.send(
+            f"{number}?", conversation_id="many", expects_response=True, message_id=f"m{number}"
+        )
+        each_records.send(f"{number}?", conversation_id="other", expects_response=number < 2)
+
+    other, many = entries(each_records)
+    assert many.pending_count == 23
+    assert many.pending_message_ids == tuple(f"m{number}" for number in range(20))
+    assert len(other.pending_message_ids) == other.pending_count == 2
+
+
 def test_the_one_with_the_newest_message_comes_first(filled: Records) -> None:
     assert listed(filled) == ["answered", "failed", "expired", "pending", "active"]
     filled.send("again", conversation_id="active")

@@ -123,10 +123,11 @@ CASES: dict[str, tuple[Any, Mapping[str, Any], str]] = {
         BY_STATUS + " AND last_seq<?)",
     ),
     "pending ids": (
-        listing._PENDING,
+        listing._OF_ONE,
         {"identity": "global", "conversation_id": "c"},
         "messages_pending (identity=? AND conversation_id=? AND open=? AND expects_response=?)",
     ),
+    "pending ids of a page": (listing._OF_ALL, THESE, "messages_pending"),
     "expired": (listing._EXPIRED, THESE | {"now": 5}, "messages_pending"),
     "last ack that counted": (
         sweeps._COUNTED,

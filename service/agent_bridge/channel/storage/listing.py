@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -69,7 +70,10 @@ _EXPIRED = (
     )
     .distinct()
 )
-_PENDING = (
+_OF_ALL = sa.select(_m.seq, _m.conversation_id, _m.message_id).where(
+    _m.identity == bindparam("identity"), _m.conversation_id.in_(_IDS), IS_PENDING
+)
+_OF_ONE = (
     sa.select(_m.message_id)
     .where(
         _m.identity == bindparam("identity"),
@@ -93,12 +97,13 @@ def conversations(connection: sa.Connection, query: ConversationQuery, *, now: i
     rows = connection.execute(statement, asked | {"rows": limit + 1}).all()
     shown = rows[:limit]
     expired = _expired(connection, shown, now)
+    pending = _pending_ids(connection, shown)
     participants = _participants(connection, shown)
     items = tuple(
         _entry(
             row,
             expired=(row[0], row[1]) in expired,
-            pending_ids=_pending_ids(connection, row[0], row[1]) if row[3] else (),
+            pending_ids=tuple(pending[row[0], row[1]]),
             participants=tuple(participants[row[0], row[1]]),
         )
         for row in shown
@@ -181,9 +186,18 @@ def _expired(connection: sa.Connection, rows: Iterable[Row], now: int) -> set[Ke
     }
 
 
-def _pending_ids(connection: sa.Connection, identity: str, conversation_id: str) -> tuple[str, ...]:
-    asked = {"identity": identity, "conversation_id": conversation_id}
-    return tuple(connection.execute(_PENDING, asked).scalars())
+def _pending_ids(connection: sa.Connection, rows: Sequence[Row]) -> defaultdict[Key, list[str]]:
+    """The first pending messages of each: of those with few all at once, of the others as many as shown."""
+    found: defaultdict[Key, list[str]] = defaultdict(list)
+    for identity, ids in _by_identity(row for row in rows if 0 < row[3] <= SHOWN_PENDING):
+        messages = connection.execute(_OF_ALL, {"identity": identity, "ids": ids}).all()
+        for _seq, conversation_id, message_id in sorted(messages, key=itemgetter(0)):
+            found[identity, conversation_id].append(message_id)
+    for row in rows:
+        if row[3] > SHOWN_PENDING:
+            asked = {"identity": row[0], "conversation_id": row[1]}
+            found[row[0], row[1]] += connection.execute(_OF_ONE, asked).scalars()
+    return found
 
 
 def _participants(connection: sa.Connection, rows: Iterable[Row]) -> defaultdict[Key, list[str]]:

@@ -186,15 +186,15 @@ class Store:
         difference. Reads everything."""
         return self._read(rollups.differences)
 
-    def expire(self, now: Moment, batch: int = 500) -> SweepResult:
+    def expire(self, now: Moment, batch: int = 250) -> SweepResult:
         """Give open messages whose time is over a `failed` ack by the registry."""
         return self._sweep(lambda connection: sweeps.expire(connection, now, batch, self.inbox_limit))
 
-    def archive(self, now: Moment, older_than_ms: int, batch: int = 500) -> SweepResult:
+    def archive(self, now: Moment, older_than_ms: int, batch: int = 250) -> SweepResult:
         """Take finished conversations out of the list, whose last word is older than `older_than_ms`."""
         return self._sweep(lambda connection: (sweeps.archive(connection, now, older_than_ms, batch), ()))
 
-    def delete_old(self, now: Moment, older_than_ms: int, batch: int = 500) -> SweepResult:
+    def delete_old(self, now: Moment, older_than_ms: int, batch: int = 250) -> SweepResult:
         """Delete conversations whose last word is older than `older_than_ms`; `count` is in messages."""
         return self._sweep(lambda connection: (sweeps.delete_old(connection, now, older_than_ms, batch), ()))
 
