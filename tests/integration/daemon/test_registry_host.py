@@ -23,7 +23,8 @@ from websockets.sync.client import ClientConnection, connect
 import readme
 from agent_bridge import paths
 from agent_bridge.channel.errors import StorageError, TooManyError
-from agent_bridge.channel.model import Draft, Kind
+from agent_bridge.channel.model import AckState, ActorType, Draft, Kind
+from agent_bridge.channel.writes import Acknowledge
 from agent_bridge.client.address import find
 from agent_bridge.client.http import Registry
 from agent_bridge.daemon import client
@@ -148,15 +149,32 @@ def test_two_services_of_two_homes_have_a_registry_each(
     assert stolen.status_code == 401
 
 
-def test_a_restart_keeps_port_token_and_messages(start_service: Starter) -> None:
-    service = start_service()
-    send(chat())
-    before = find()
-    assert service.end() == 0
-    start_service()
-    assert find() == before
+def test_a_restart_keeps_port_token_messages_acks_and_what_is_hidden(start_service: Starter) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = f"registry_port={free.getsockname()[1]}"
+    service = start_service(port)
     with Registry(find()) as registry:
-        assert [message.message_id for message in registry.inbox("b").items] == ["m1"]
+        sent = registry.send(chat()).message
+        registry.ack(
+            Acknowledge(
+                identity="global",
+                conversation_id=sent.conversation_id,
+                message_id="m1",
+                state=AckState.DISPLAYED,
+                actor_id="b",
+                actor_type=ActorType.CLIENT,
+            )
+        )
+        registry.suppress(sent.conversation_id, "b")
+        before = find(), registry.conversation(sent.conversation_id)
+    assert service.end() == 0
+    start_service(port)
+    with Registry(find()) as registry:
+        assert (find(), registry.conversation(sent.conversation_id)) == before
+        assert len(before[1].acks) == 1
+        assert registry.conversations(agent_id="b").items == ()
+        assert len(registry.conversations(agent_id="a").items) == 1
 
 
 def test_it_ends_well_sockets_are_told_and_the_database_is_whole_in_one_file(start_service: Starter) -> None:
