@@ -6,7 +6,8 @@ import io
 import logging
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -14,10 +15,15 @@ import structlog
 from sqlalchemy import Connection, text
 
 from agent_bridge import log
+from agent_bridge.channel.clock import Moment, Timeline
 from agent_bridge.channel.errors import StorageError
+from agent_bridge.channel.model import Draft, Kind
 from agent_bridge.channel.storage.engine import Database
 from agent_bridge.channel.storage.place import Place
-from agent_bridge.channel.storage.trouble import LostError
+from agent_bridge.channel.storage.postgresql import Server
+from agent_bridge.channel.storage.trouble import LostError, UndecidedError
+from agent_bridge.channel.storage.writer import Writer
+from agent_bridge.channel.writes import Done, Send, Settled, Write
 from integration.channel.cluster import PASSWORD, Cluster
 from integration.channel.notes import MIGRATIONS, adding, bodies_in
 from integration.channel.relay import Relay
@@ -108,10 +114,8 @@ def test_a_connection_lost_within_a_transaction(database: Database, cluster: Clu
 def test_a_commit_whose_answer_is_lost_is_neither_lost_nor_done_twice(
     cluster: Cluster, cut: str, runs: int
 ) -> None:
-    address = cluster.address(cluster.new_database())
     relay = Relay(cluster.port)
-    place = Place.of(address.replace(f":{cluster.port}/", f":{relay.port}/") + "?sslmode=disable")
-    database = Database(place, MIGRATIONS)
+    database = Database(_through(relay, cluster, cluster.new_database()), MIGRATIONS)
     database.open()
     relay.cut = cut
     ran = 0
@@ -127,6 +131,52 @@ def test_a_commit_whose_answer_is_lost_is_neither_lost_nor_done_twice(
     assert bodies_in(database) == ["answered", "next"]
     database.close()
     relay.close()
+
+
+def test_a_commit_that_nobody_can_be_asked_about_isnt_done_again(cluster: Cluster) -> None:
+    name = cluster.new_database()
+    relay = Relay(cluster.port)
+    place = _through(relay, cluster, name)
+    database = Database(place, MIGRATIONS, backend=Server(place, undecided_s=0.2))
+    database.open()
+    relay.cut = "for good"
+    ran: list[int] = []
+    with pytest.raises(UndecidedError, match="isn't known"):
+        database.write(lambda connection: ran.append(adding("maybe")(connection)))
+    assert ran == [1]
+    assert database.health().state == "failed"
+    database.close()
+    direct = Database(Place.of(cluster.url(name)), MIGRATIONS)
+    assert bodies_in(direct) == ["maybe"]
+    direct.close()
+    relay.close()
+
+
+def test_a_server_killed_under_the_writer_hands_every_write_back_once(cluster: Cluster) -> None:
+    database = Database(Place.of(cluster.url(cluster.new_database())), MIGRATIONS)
+    database.open()
+    settled: list[Settled] = []
+
+    def apply(connection: Connection, writes: Sequence[Write], _moment: Moment) -> list[Done]:
+        adding(*(write.draft.content for write in writes if isinstance(write, Send)))(connection)
+        return [Done(True) for _ in writes]
+
+    writer = Writer(database, apply, settled.extend, now=Timeline().now, group_writes=5)
+    writer.start()
+    bodies = [str(number) for number in range(600)]
+    for body in bodies:
+        writer.submit(Send(Draft(identity="global", from_agent_id="ann", kind=Kind.CHAT, content=body)), body)
+    while len(settled) < 50:
+        time.sleep(0.001)
+    cluster.stop()
+    cluster.start()
+    writer.close()
+    assert [each.tag for each in settled] == bodies
+    stored = [each.tag for each in settled if isinstance(each.outcome, Done)]
+    doubtful = [each.tag for each in settled if isinstance(each.outcome, UndecidedError)]
+    assert len(stored) >= 50
+    assert set(stored) <= set(bodies_in(database)) <= {*stored, *doubtful}
+    database.close()
 
 
 def test_two_registries_take_turns(database: Database) -> None:
@@ -162,6 +212,11 @@ def test_without_the_driver_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
     database = Database(Place.of("postgresql://ann@127.0.0.1:1/team"), MIGRATIONS)
     with pytest.raises(StorageError, match=r"agent-bridge\[postgresql\]"):
         database.open()
+
+
+def _through(relay: Relay, cluster: Cluster, name: str) -> Place:
+    address = cluster.address(name).replace(f":{cluster.port}/", f":{relay.port}/")
+    return Place.of(f"{address}?sslmode=disable")
 
 
 def _end_all(cluster: Cluster, database: Database) -> None:

@@ -192,7 +192,7 @@ class Database:
             raise StorageError("The message database is closed", path=self.place.shown)
         began = time.monotonic()
         if self._write_failure is not None and began < self._not_before:
-            raise self._write_failure
+            raise self._write_failure.with_traceback(None)
         if self._is_open and self._backend.fate() == "gone":
             self._tell(
                 "The message database was deleted or replaced while it was in use; what is there now is used."

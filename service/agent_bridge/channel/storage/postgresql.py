@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 
 from agent_bridge.channel.storage.backend import Fate
 from agent_bridge.channel.storage.place import Place
-from agent_bridge.channel.storage.trouble import UnavailableError
+from agent_bridge.channel.storage.trouble import UnavailableError, UndecidedError
 
 T = TypeVar("T")
 
@@ -24,6 +24,7 @@ LOCK_KEY = 0x6167_6272_6467
 
 _CONNECT_S = 5
 _UNDECIDED_S = 5.0
+_ASK_AGAIN_S = 0.05
 _OPTIONS = "-c lock_timeout=5s -c idle_in_transaction_session_timeout=60s"
 _LOCK = text("SELECT pg_current_xact_id()::text FROM pg_advisory_xact_lock(:key)")
 _STATUS = text("SELECT pg_xact_status(CAST(CAST(:number AS text) AS xid8))")
@@ -36,8 +37,9 @@ class Server:
     journal_mode = ""
     notices: tuple[str, ...] = ()
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, *, undecided_s: float = _UNDECIDED_S) -> None:
         self._place = place
+        self._undecided_s = undecided_s
         self._engine: Engine | None = None
         self._readers: Engine | None = None
         self._writer: Connection | None = None
@@ -80,7 +82,9 @@ class Server:
         """See `Backend`: the server tells."""
 
     def transact(self, work: Callable[[Connection], T]) -> T:
-        """See `Backend`. A connection lost during the commit: the server is asked what became of it."""
+        """See `Backend`. A connection lost during the commit: the server is asked what became of it.
+
+        Raises UndecidedError where that can't be had: doing it again could do it twice."""
         if self._writer is None:
             self._writer = cast(Engine, self._engine).connect()
         with self._writer.begin() as transaction:
@@ -122,11 +126,21 @@ class Server:
         return 0
 
     def _was_committed(self, number: str) -> bool:
-        """Whether a transaction took effect; raises where the server can't be asked."""
-        give_up = time.monotonic() + _UNDECIDED_S
+        """Whether a transaction took effect. Raises UndecidedError where the server can't be asked."""
+        give_up = time.monotonic() + self._undecided_s
         while True:
-            with cast(Engine, self._engine).connect() as connection:
-                status = connection.execute(_STATUS, {"number": number}).scalar()
-            if status != "in progress" or time.monotonic() > give_up:
+            try:
+                with cast(Engine, self._engine).connect() as connection:
+                    status = connection.execute(_STATUS, {"number": number}).scalar()
+            except DBAPIError:
+                status = "unknown"
+            if status in ("committed", "aborted"):
                 return status == "committed"
-            time.sleep(0.02)
+            if time.monotonic() > give_up:
+                raise UndecidedError(
+                    "The database server was lost while it stored something",
+                    path=self._place.shown,
+                    detail="whether it is stored isn't known",
+                    remedy="Look before you send it again.",
+                )
+            time.sleep(_ASK_AGAIN_S)

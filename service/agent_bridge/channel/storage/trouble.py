@@ -41,6 +41,10 @@ class LostError(UnavailableError):
     """The connection or the file under it has gone; a new one may well work."""
 
 
+class UndecidedError(UnavailableError):
+    """A server was lost during a commit, and couldn't be asked whether that took effect."""
+
+
 @contextlib.contextmanager
 def told(place: Place) -> Iterator[None]:
     """Raise a driver's errors as StorageError or one of its kinds; others pass."""
