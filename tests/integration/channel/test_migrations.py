@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -165,6 +166,10 @@ def _fingerprint(database: Database) -> dict[str, object]:
     """All that can be seen of each table from outside; without the table of versions."""
     with database.reading() as connection:
         seen = inspect(connection)
+        without_ids: Sequence[str] = ()
+        if database.dialect == "sqlite":
+            query = text("SELECT name FROM sqlite_schema WHERE sql LIKE '%WITHOUT ROWID%'")
+            without_ids = connection.scalars(query).all()
         return {
             name: {
                 "columns": [
@@ -172,7 +177,7 @@ def _fingerprint(database: Database) -> dict[str, object]:
                     for column in seen.get_columns(name)
                 ],
                 "key": seen.get_pk_constraint(name)["constrained_columns"],
-                "options": seen.get_table_options(name),
+                "without row ids": name in without_ids,
                 "indexes": sorted(
                     (index["name"] or "", str(index["column_names"]), str(index["unique"]), _condition(index))
                     for index in seen.get_indexes(name)

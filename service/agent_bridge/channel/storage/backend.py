@@ -55,7 +55,7 @@ class Backend(Protocol):
         """Take the log into the file."""
 
     def optimize(self) -> None:
-        """Look after the planner's figures and the file's free pages."""
+        """Give free pages back, a part each time."""
 
     def set_aside(self) -> tuple[str, ...]:
         """Damaged files that were kept."""

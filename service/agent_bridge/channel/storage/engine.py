@@ -141,7 +141,7 @@ class Database:
         self._tend(lambda: self._backend.checkpoint(truncate=truncate))
 
     def optimize(self) -> None:
-        """Refresh the planner's figures and give free pages back, a part each time. Raises StorageError."""
+        """Give free pages back, a part each time. Raises StorageError. Nothing to do on PostgreSQL."""
         self._tend(self._backend.optimize)
 
     def health(self) -> StoreHealth:
