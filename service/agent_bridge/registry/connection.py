@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import MutableMapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Protocol, cast
-from urllib.parse import unquote
 
 from websockets.frames import Frame, Opcode
 from websockets.http11 import Request
@@ -20,7 +18,7 @@ from websockets.protocol import SEND_EOF, State
 from websockets.server import ServerProtocol
 
 from agent_bridge.registry.outbox import Outbox
-from agent_bridge.registry.upgrade import Handshake
+from agent_bridge.registry.upgrade import Handshake, scope_of
 
 if TYPE_CHECKING:
     from uvicorn.config import Config
@@ -326,7 +324,10 @@ class Connection(asyncio.Protocol):
 
     async def _run(self, request: Request, handshake: Handshake) -> None:
         try:
-            await self._app(self._scope(request), handshake.receive, handshake.send)
+            scope = scope_of(request, self._transport, root_path=self._root_path)
+            scope |= {"state": self._state.copy()}
+            scope["extensions"][EXTENSION] = self
+            await self._app(scope, handshake.receive, handshake.send)
         except Exception:
             logging.getLogger("uvicorn.error").exception("The WebSocket upgrade failed")
         if self._handler is None and not self._transport.is_closing():
@@ -334,27 +335,3 @@ class Connection(asyncio.Protocol):
             handshake.refuse(HTTPStatus.INTERNAL_SERVER_ERROR, [], b"")
             self._closing = True
             self._linger()
-
-    def _scope(self, request: Request) -> MutableMapping[str, Any]:
-        raw_path, _, query = request.path.partition("?")
-        server = self._transport.get_extra_info("sockname")
-        client = self._transport.get_extra_info("peername")
-        return {
-            "type": "websocket",
-            "asgi": {"version": "3.0", "spec_version": "2.4"},
-            "http_version": "1.1",
-            "scheme": "ws",
-            "server": tuple(server[:2]) if isinstance(server, tuple) else None,
-            "client": tuple(client[:2]) if isinstance(client, tuple) else None,
-            "root_path": self._root_path,
-            "path": self._root_path + unquote(raw_path),
-            "raw_path": raw_path.encode("ascii", "replace"),
-            "query_string": query.encode("ascii", "replace"),
-            "headers": [
-                (name.lower().encode("latin-1"), value.encode("latin-1", "surrogateescape"))
-                for name, value in request.headers.raw_items()
-            ],
-            "subprotocols": [],
-            "state": self._state.copy(),
-            "extensions": {"websocket.http.response": {}, EXTENSION: self},
-        }

@@ -268,16 +268,27 @@ class Hub:
         self._flush()
 
     def _settle_one(self, one: Settled, at: bytes) -> None:
-        outcome, tag = one.outcome, one.tag
         body = None
-        if not isinstance(outcome, ChannelError):
-            for event in outcome.events:
-                data = events.encoded(event.data)
-                if event.seq is not None:
-                    self.seq = max(self.seq, event.seq)
-                    if event.seq == _seq_of(outcome):
-                        body = data
-                self._fan_out(event, events.event_frame(event, at, data))
+        try:
+            if not isinstance(one.outcome, ChannelError):
+                body = self._tell(one.outcome, at)
+        finally:
+            self._answer(one, at, body)
+
+    def _tell(self, outcome: Outcome, at: bytes) -> bytes | None:
+        """Send the events of an outcome; returns its message or ack, encoded, where one of them has it."""
+        body, own = None, _seq_of(outcome)
+        for event in outcome.events:
+            data = events.encoded(event.data)
+            if event.seq is not None:
+                self.seq = max(self.seq, event.seq)
+                if event.seq == own:
+                    body = data
+            self._fan_out(event, events.event_frame(event, at, data))
+        return body
+
+    def _answer(self, one: Settled, at: bytes, body: bytes | None) -> None:
+        outcome, tag = one.outcome, one.tag
         if isinstance(tag, Reply):
             self._bytes -= tag.size
             tag(outcome, at, body)

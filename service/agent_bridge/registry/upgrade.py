@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import Callable, MutableMapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from websockets.datastructures import Headers
 from websockets.http11 import Response
 
 if TYPE_CHECKING:
+    from websockets.http11 import Request
     from websockets.server import ServerProtocol
 
 
@@ -65,3 +67,27 @@ class Handshake:
                 shown[name] = value
         self._wire.send_response(Response(status, HTTPStatus(status).phrase, shown, body))
         self._write_out()
+
+
+def scope_of(request: Request, transport: asyncio.Transport, *, root_path: str) -> dict[str, Any]:
+    """The ASGI scope of a request to upgrade."""
+    raw_path, _, query = request.path.partition("?")
+    server, client = (transport.get_extra_info(name) for name in ("sockname", "peername"))
+    return {
+        "type": "websocket",
+        "asgi": {"version": "3.0", "spec_version": "2.4"},
+        "http_version": "1.1",
+        "scheme": "ws",
+        "server": tuple(server[:2]) if isinstance(server, tuple) else None,
+        "client": tuple(client[:2]) if isinstance(client, tuple) else None,
+        "root_path": root_path,
+        "path": root_path + unquote(raw_path),
+        "raw_path": raw_path.encode("ascii", "replace"),
+        "query_string": query.encode("ascii", "replace"),
+        "headers": [
+            (name.lower().encode("latin-1"), value.encode("latin-1", "surrogateescape"))
+            for name, value in request.headers.raw_items()
+        ],
+        "subprotocols": [],
+        "extensions": {"websocket.http.response": {}},
+    }

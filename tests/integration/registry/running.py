@@ -75,7 +75,8 @@ class Running:
         headers = self.headers(identity)
         # A client that has frames unread can't say goodbye: it isn't waited for.
         more = {"max_size": None, "close_timeout": 1} | more
-        opening = connect(url, additional_headers=headers, compression=None, **more)
+        more.setdefault("additional_headers", headers)
+        opening = connect(url, compression=None, **more)
         return Client(opening.__enter__())
 
     def agent(self, agent_id: str, identity: str | None = None, query: str = "", **identify: Any) -> Client:  # noqa: ANN401

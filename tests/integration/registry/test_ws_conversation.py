@@ -338,6 +338,28 @@ def test_nobody_but_the_dashboard_may_ask_for_all_identities(registry: Running) 
     assert refused.value.response.status_code == 403
 
 
+def test_the_dashboard_hears_all_identities_and_is_replayed_all(registry: Running, fresh: str) -> None:
+    code = registry.http.post("/dashboard/codes").json()["code"]
+    cookie = registry.http.get(f"/dashboard/login?code={code}", headers={"Authorization": ""}).cookies
+    headers = {"Cookie": "; ".join(f"{name}={value}" for name, value in cookie.items())}
+    headers["Origin"] = f"http://127.0.0.1:{registry.port}"
+    since = registry.hub.seq
+    registry.post(f"{fresh}.a", content="missed a")
+    registry.post(f"{fresh}.b", content="missed b")
+    with registry.connect(query="identity=*&events=none", additional_headers=headers) as dashboard:
+        dashboard.identify("client-dashboard-ui", since=since, epoch=registry.hub.epoch)
+        seen: list[dict[str, Any]] = []
+        dashboard.until("replayed", seen)
+        assert [frame["data"]["content"] for frame in seen] == ["missed a", "missed b"]
+
+        registry.post(f"{fresh}.a", content="live a")
+        registry.register("someone", f"{fresh}.b")
+        assert _types(dashboard.all_until_now()) == ["channel.message", "agent.registered"]
+        # What it sends needs an identity of its own, or goes to the default one.
+        dashboard.send(1, fromAgentId="client-dashboard-ui", toAgentId="x", identity=f"{fresh}.b")
+        assert dashboard.until("channel.sent")["data"]["message"]["identity"] == f"{fresh}.b"
+
+
 def test_without_the_token_there_is_no_socket(registry: Running) -> None:
     before = registry.figures()["open"]
     with pytest.raises(InvalidStatus) as refused:
