@@ -103,7 +103,7 @@ def channel() -> Iterator[Channel]:
                 patch.setenv(name, value)
         patch.chdir(base / "home")
         started = run("up", "--json")
-        assert started.code == 0, started.out
+        assert started.code == 0, started.out + run("logs").out
         running = Channel(base / "home")
         yield running
         running.end()
