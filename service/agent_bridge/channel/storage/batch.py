@@ -1,7 +1,7 @@
 """What one transaction knows and has changed: read in few statements, judged in memory, written in few.
 
 A batch holds up to some hundred writes that may depend on each other. `load` reads every row that they name,
-the rules in `apply` work on these and on what the batch itself has made, `flush` writes what differs.
+the rules work on these and on what the batch itself has made, `saving` writes what differs.
 """
 
 from __future__ import annotations
@@ -17,27 +17,19 @@ from sqlalchemy import bindparam
 from agent_bridge.channel.clock import Moment
 from agent_bridge.channel.model import Message
 from agent_bridge.channel.states import Roll
-from agent_bridge.channel.storage.broadcasts import note_seen
 from agent_bridge.channel.storage.prepared import Prepared
 from agent_bridge.channel.storage.rows import (
     MESSAGE_COLUMNS,
     STATES,
-    STATUS_NUMBERS,
     message_of,
-    message_row,
 )
 from agent_bridge.channel.storage.schema import (
-    ACKS,
     CONVERSATIONS,
     IS_HIDDEN,
     IS_OPEN,
     MESSAGES,
     META,
-    PARTICIPANTS,
     SUPPRESSIONS,
-    insert_missing,
-    read_moment,
-    written_moment,
 )
 
 Key = tuple[str, str]
@@ -45,10 +37,9 @@ Key = tuple[str, str]
 
 _IDS_AT_ONCE: Final = 500
 
-_m, _c, _s, _p = MESSAGES.c, CONVERSATIONS.c, SUPPRESSIONS.c, PARTICIPANTS.c
+_m, _c, _s = MESSAGES.c, CONVERSATIONS.c, SUPPRESSIONS.c
 _IDS: sa.BindParameter[str] = bindparam("ids", expanding=True)
 _META = Prepared(sa.select(META.c.name, META.c.value))
-_NOTED_AFTER_MS: Final = 1000
 _MESSAGES = sa.select(*MESSAGE_COLUMNS).where(_m.identity == bindparam("identity"), _m.message_id.in_(_IDS))
 _CONVERSATIONS = sa.select(CONVERSATIONS).where(
     _c.identity == bindparam("identity"), _c.conversation_id.in_(_IDS)
@@ -61,48 +52,6 @@ _OPEN_COUNTS = (
     .where(_m.identity == bindparam("identity"), _m.to_agent_id.in_(_IDS), IS_OPEN)
     .group_by(_m.to_agent_id)
 )
-_INSERT_MESSAGES = Prepared(sa.insert(MESSAGES))
-_STATE = ("state", "open")
-_SENT_ANEW = (*_STATE, "seq", "attempt_count", "created_at", "expires_at", "due")
-_STORED = sa.update(MESSAGES).where(_m.seq == bindparam("stored_seq"))
-# Apart, as SQLite writes every index of a row anew whose seq is so much as named.
-_UPDATE_STATES = Prepared(_STORED.values({name: bindparam(f"new_{name}") for name in _STATE}))
-_SEND_ANEW = Prepared(_STORED.values({name: bindparam(f"new_{name}") for name in _SENT_ANEW}))
-_INSERT_ACKS = Prepared(sa.insert(ACKS))
-_INSERT_CONVERSATIONS = Prepared(sa.insert(CONVERSATIONS))
-_ROLLED = (
-    "message_count",
-    "pending_count",
-    "last_seq",
-    "last_ack_state",
-    "outcome",
-    "status",
-    "updated_at",
-    "touched",
-    "archived",
-)
-_UPDATE_CONVERSATIONS = Prepared(
-    sa.update(CONVERSATIONS)
-    .where(_c.identity == bindparam("identity"), _c.conversation_id == bindparam("conversation_id"))
-    .values({name: bindparam(name) for name in _ROLLED})
-)
-_JOIN = Prepared(insert_missing(PARTICIPANTS))
-_MOVE_PARTICIPANTS = Prepared(
-    sa.update(PARTICIPANTS)
-    .where(_p.identity == bindparam("identity"), _p.conversation_id == bindparam("conversation_id"))
-    .values(last_seq=bindparam("last_seq"), archived=sa.literal_column("0"))
-)
-_SET_META = Prepared(
-    sa.update(META).where(META.c.name == bindparam("key")).values(value=bindparam("new_value"))
-)
-_DROP_SUPPRESSION = Prepared(
-    sa.delete(SUPPRESSIONS).where(
-        _s.identity == bindparam("identity"),
-        _s.conversation_id == bindparam("conversation_id"),
-        _s.agent_id == bindparam("agent_id"),
-    )
-)
-_INSERT_SUPPRESSIONS = Prepared(sa.insert(SUPPRESSIONS))
 
 
 @dataclass(slots=True)
@@ -145,14 +94,14 @@ class Batch:
         self.acks: list[dict[str, Any]] = []
         self.seen: dict[tuple[str, str, int], None] = {}
         self._connection = connection
-        self._suppressions: dict[tuple[str, str, str], tuple[bool, int]] = {}
-        self._meta: dict[str, str] = dict(_META.all(connection, {}))
-        self._seq = self._stored_seq = int(self._meta["last_seq"])
+        self.suppressions: dict[tuple[str, str, str], tuple[bool, int]] = {}
+        self.meta: dict[str, str] = dict(_META.all(connection, {}))
+        self.seq = int(self.meta["last_seq"])
 
     def next_seq(self) -> int:
         """Draw the next number."""
-        self._seq += 1
-        return self._seq
+        self.seq += 1
+        return self.seq
 
     def load_messages(self, keys: Iterable[Key]) -> None:
         """Read the messages of these ids; those that aren't there stay away."""
@@ -185,67 +134,7 @@ class Batch:
             agents.add(agent_id)
         else:
             agents.discard(agent_id)
-        self._suppressions[identity, conversation_id, agent_id] = hidden, seq
-
-    def flush(self) -> None:
-        """Write what the batch has made and changed."""
-        self._flush_messages()
-        self._flush_acks()
-        self._flush_conversations()
-        self._flush_suppressions()
-        self._flush_meta()
-
-    def _flush_meta(self) -> None:
-        noted = []
-        if self._seq != self._stored_seq:
-            noted.append({"key": "last_seq", "new_value": str(self._seq)})
-            self._stored_seq = self._seq
-        if self.moment.steady - read_moment(self._meta["moment"]).steady >= _NOTED_AFTER_MS:
-            noted.append({"key": "moment", "new_value": written_moment(self.moment)})
-        _SET_META.run(self._connection, noted)
-
-    def _flush_messages(self) -> None:
-        made = [held for held in self.messages.values() if held.stored_seq is None]
-        _INSERT_MESSAGES.run(self._connection, [_new_row(held) for held in made])
-        changed = [held for held in self.messages.values() if held.changed and held.stored_seq is not None]
-        acked = [held for held in changed if held.message.seq == held.stored_seq]
-        _UPDATE_STATES.run(self._connection, [_acked_row(held) for held in acked])
-        retried = [held for held in changed if held.message.seq != held.stored_seq]
-        _SEND_ANEW.run(self._connection, [_retried_row(held) for held in retried])
-
-    def _flush_acks(self) -> None:
-        _INSERT_ACKS.run(self._connection, self.acks)
-        if self.seen:
-            note_seen(self._connection, list(self.seen))
-
-    def _flush_conversations(self) -> None:
-        changed = [talk for talk in self.talks.values() if talk.changed]
-        made = [talk for talk in changed if not talk.stored]
-        _INSERT_CONVERSATIONS.run(self._connection, [_rolled(talk) | _key(talk) for talk in made])
-        known = [talk for talk in changed if talk.stored]
-        _UPDATE_CONVERSATIONS.run(self._connection, [_rolled(talk) | _key(talk) for talk in known])
-        joined = [
-            _key(talk) | {"agent_id": agent_id, "last_seq": talk.roll.last_message_seq, "archived": 0}
-            for talk in changed
-            for agent_id in sorted(talk.joined)
-        ]
-        _JOIN.run(self._connection, joined)
-        moved = [_key(talk) | {"last_seq": talk.roll.last_message_seq} for talk in known if talk.moved]
-        _MOVE_PARTICIPANTS.run(self._connection, moved)
-
-    def _flush_suppressions(self) -> None:
-        rows = [
-            {
-                "identity": identity,
-                "conversation_id": conversation_id,
-                "agent_id": agent_id,
-                "hidden": int(hidden),
-                "seq": seq,
-            }
-            for (identity, conversation_id, agent_id), (hidden, seq) in self._suppressions.items()
-        ]
-        _DROP_SUPPRESSION.run(self._connection, rows)
-        _INSERT_SUPPRESSIONS.run(self._connection, rows)
+        self.suppressions[identity, conversation_id, agent_id] = hidden, seq
 
 
 def _grouped(keys: Iterable[Key]) -> Iterator[tuple[str, list[str]]]:
@@ -276,45 +165,3 @@ def talk_of(row: sa.Row[Any]) -> Talk:
         archived=bool(row.archived),
         stored=True,
     )
-
-
-def _key(talk: Talk) -> dict[str, Any]:
-    return {"identity": talk.identity, "conversation_id": talk.conversation_id}
-
-
-def _rolled(talk: Talk) -> dict[str, Any]:
-    roll = talk.roll
-    return {
-        "message_count": roll.message_count,
-        "pending_count": roll.pending_count,
-        "last_seq": roll.last_message_seq,
-        "last_ack_state": None if roll.last_ack_state is None else roll.last_ack_state.rank,
-        "outcome": None if roll.outcome is None else roll.outcome.rank,
-        "status": STATUS_NUMBERS[roll.status()],
-        "updated_at": talk.updated_at,
-        "touched": talk.touched,
-        "archived": int(talk.archived),
-    }
-
-
-def _new_row(held: Held) -> dict[str, Any]:
-    return message_row(held.message, due=held.due, is_open=held.is_open, payload=held.payload)
-
-
-def _acked_row(held: Held) -> dict[str, Any]:
-    return {
-        "stored_seq": held.stored_seq,
-        "new_state": held.message.state.rank,
-        "new_open": int(held.is_open),
-    }
-
-
-def _retried_row(held: Held) -> dict[str, Any]:
-    message = held.message
-    return _acked_row(held) | {
-        "new_seq": message.seq,
-        "new_attempt_count": message.attempt_count,
-        "new_created_at": message.created_at,
-        "new_expires_at": message.expires_at,
-        "new_due": held.due,
-    }

@@ -25,12 +25,15 @@ from agent_bridge.channel.storage.answers import (
 )
 from agent_bridge.channel.storage.apply import apply
 from agent_bridge.channel.storage.engine import Database
+from agent_bridge.channel.storage.pace import Pace
 from agent_bridge.channel.storage.place import Place
 from agent_bridge.channel.storage.schema import META, MIGRATIONS, read_moment
 from agent_bridge.channel.storage.writer import Writer
 from agent_bridge.channel.writes import Event, Outcome, Settled, Write
 
 T = TypeVar("T")
+Sweep = Callable[[sa.Connection, int], tuple[SweepResult, Sequence[Settled]]]
+"""One batch of so many rows."""
 
 SLOW_COUNT_S = 0.02
 """Seconds of work from which figures are kept for a while."""
@@ -58,6 +61,7 @@ class Store:
         """May be changed at any time; holds for the writes after that."""
         self._on_commit = on_commit
         self._epoch = ""
+        self._paces = {name: Pace() for name in ("expire", "archive", "delete_old")}
         self._counting = threading.Lock()
         self._counts: dict[str, int] = {}
         self._count_again = 0.0
@@ -186,17 +190,31 @@ class Store:
         difference. Reads everything."""
         return self._read(rollups.differences)
 
-    def expire(self, now: Moment, batch: int = 250) -> SweepResult:
-        """Give open messages whose time is over a `failed` ack by the registry."""
-        return self._sweep(lambda connection: sweeps.expire(connection, now, batch, self.inbox_limit))
+    def expire(self, now: Moment, batch: int | None = None) -> SweepResult:
+        """Give open messages whose time is over a `failed` ack by the registry.
 
-    def archive(self, now: Moment, older_than_ms: int, batch: int = 250) -> SweepResult:
+        One batch; `batch` None: as many as a write may wait for. So with the other sweeps."""
+        return self._sweep(
+            "expire",
+            batch,
+            lambda connection, rows: sweeps.expire(connection, now, rows, self.inbox_limit),
+        )
+
+    def archive(self, now: Moment, older_than_ms: int, batch: int | None = None) -> SweepResult:
         """Take finished conversations out of the list, whose last word is older than `older_than_ms`."""
-        return self._sweep(lambda connection: (sweeps.archive(connection, now, older_than_ms, batch), ()))
+        return self._sweep(
+            "archive",
+            batch,
+            lambda connection, rows: (sweeps.archive(connection, now, older_than_ms, rows), ()),
+        )
 
-    def delete_old(self, now: Moment, older_than_ms: int, batch: int = 250) -> SweepResult:
-        """Delete conversations whose last word is older than `older_than_ms`; `count` is in messages."""
-        return self._sweep(lambda connection: (sweeps.delete_old(connection, now, older_than_ms, batch), ()))
+    def delete_old(self, now: Moment, older_than_ms: int, batch: int | None = None) -> SweepResult:
+        """Delete conversations whose last word is older than `older_than_ms`; counts messages."""
+        return self._sweep(
+            "delete_old",
+            batch,
+            lambda connection, rows: (sweeps.delete_old(connection, now, older_than_ms, rows), ()),
+        )
 
     def upkeep(self, *, truncate: bool = False) -> None:
         """Take the write-ahead log into the file; `truncate` shortens it too and refreshes query plans."""
@@ -234,7 +252,17 @@ class Store:
         with self._database.reading() as connection:
             return work(connection)
 
-    def _sweep(self, work: Callable[[sa.Connection], tuple[SweepResult, Sequence[Settled]]]) -> SweepResult:
+    def _sweep(self, name: str, batch: int | None, sweep: Sweep) -> SweepResult:
+        pace = self._paces[name]
+
+        def work(connection: sa.Connection) -> tuple[SweepResult, Sequence[Settled]]:
+            rows = batch or pace.rows
+            began = time.monotonic()
+            result, settled = sweep(connection, rows)
+            if batch is None:
+                pace.took(time.monotonic() - began, result.count)
+            return result, settled
+
         return self._writer.sweep(work).result(JOB_S)
 
     def _aside(self, work: Callable[[], None]) -> None:

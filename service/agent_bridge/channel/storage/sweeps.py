@@ -13,9 +13,10 @@ from agent_bridge.channel.clock import Moment
 from agent_bridge.channel.model import AckState, ActorType
 from agent_bridge.channel.states import status_of
 from agent_bridge.channel.storage.answers import SweepResult
-from agent_bridge.channel.storage.apply import REGISTRY_ACTOR, apply
+from agent_bridge.channel.storage.apply import apply
 from agent_bridge.channel.storage.batch import Key
 from agent_bridge.channel.storage.rows import STATES, STATUS_NUMBERS, Row
+from agent_bridge.channel.storage.rules import REGISTRY_ACTOR
 from agent_bridge.channel.storage.schema import (
     ACKS,
     CONVERSATIONS,
