@@ -161,7 +161,7 @@ class RegistryHost:
             found.append(f"Port {self._wanted_port} was in use, so the registry listens on {port}.")
         if self._settings.registry_port != self._wanted_port:
             found.append("The new registry_port holds after a restart of the service.")
-        if self._settings.database_url != self._loaded_with.database_url:
+        if self._server is not None and self._settings.database_url != self._loaded_with.database_url:
             found.append("The new database_url holds after a restart of the service.")
         return found
 
