@@ -28,6 +28,8 @@ EXTENSION = "agent_bridge.connection"
 """Where in the scope's extensions the endpoint finds the connection that it may take over."""
 CLOSE_SECONDS = 2.0
 """What a peer gets to answer a close frame."""
+REASON_SECONDS = 0.5
+"""What a peer that broke the protocol gets to read the close frame."""
 HIGH_WATER = 256 * 1024
 """Bytes in the transport from which the peer counts as slow."""
 CONTROL_BYTES = 1 << 20
@@ -165,7 +167,7 @@ class Connection(asyncio.Protocol):
         self._write_out()
         # Its answer has to be read, whatever else it still sends before.
         self.read_on(reading=True)
-        self._linger()
+        self._linger(CLOSE_SECONDS)
 
     def abort(self) -> None:
         """Break the connection off."""
@@ -197,9 +199,14 @@ class Connection(asyncio.Protocol):
         self.flush()
         self._write_out()
         if self._wire.close_expected() and not self._closing:
-            # The peer says goodbye, or broke the protocol (too large a message: 1009).
             self._closing = True
-            self._linger()
+            if self._wire.close_rcvd is not None:
+                self._linger(CLOSE_SECONDS)  # the peer said goodbye
+            else:
+                # It broke the protocol (too large a message: 1009). What it still sends isn't read, but it
+                # gets the time to see why before it is broken off.
+                self.read_on(reading=False)
+                self._linger(REASON_SECONDS)
 
     def eof_received(self) -> bool:
         self._closing = True
@@ -305,17 +312,17 @@ class Connection(asyncio.Protocol):
         if self._unread_control > CONTROL_BYTES:
             self._break_off("it sends pings and doesn't read the answers")
 
-    def _linger(self) -> None:
+    def _linger(self, seconds: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_later(CLOSE_SECONDS, self._transport.abort)
+        self._timer = self._loop.call_later(seconds, self._transport.abort)
 
     def _upgrade(self, request: Request) -> None:
         response = self._wire.accept(request)
         if response.status_code != HTTPStatus.SWITCHING_PROTOCOLS:
             self._wire.send_response(response)
             self._closing = True
-            self._linger()
+            self._linger(CLOSE_SECONDS)
             return
         self._handshake = Handshake(self._wire, response, self._write_out)
         task = self._loop.create_task(self._run(request, self._handshake))
@@ -334,4 +341,4 @@ class Connection(asyncio.Protocol):
             # Refused, failed, or accepted by something else than our endpoint.
             handshake.refuse(HTTPStatus.INTERNAL_SERVER_ERROR, [], b"")
             self._closing = True
-            self._linger()
+            self._linger(CLOSE_SECONDS)
