@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 IN_FLIGHT_BYTES = 128 << 20
 """Bytes of all sockets' writes that may wait for their commit; past that none is read from."""
+DRAIN_S = 2.0
+"""Seconds that sockets stay open at the end for the answers to what was submitted."""
 READERS = 4
 _FLUSH_EVERY = 64
 
@@ -92,19 +94,21 @@ class Hub:
             _log.error("The channel can't store anything", error=error.sentence())
 
     async def stop(self) -> None:
-        """Close all sockets (1001), carry out what was submitted, close the store. Done once, however often
-        it is called."""
+        """Carry out and answer what was submitted, close all sockets (1001) and the store. Done once, however
+        often it is called."""
         if self._is_stopping:
             return
         self._is_stopping = True
-        for peer in list(self.peers):
-            peer.connection.close(1001, "the registry stops")
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.get_running_loop().run_in_executor(self._readers, self.store.close)
-        # What the store settled last is told by callbacks that are waiting by now.
+        closing = asyncio.get_running_loop().run_in_executor(self._readers, self.store.close)
+        # What the store settled last is told by callbacks that are waiting when this returns.
+        await asyncio.wait([closing], timeout=DRAIN_S)
         await asyncio.sleep(0)
+        for peer in list(self.peers):
+            peer.connection.close(1001, "the registry stops")
+        await closing
         self._readers.shutdown(wait=False)
 
     def apply(self, settings: Settings) -> None:

@@ -51,12 +51,6 @@ def state_is(*states: str) -> Callable[[dict[str, Any]], bool]:
     return lambda status: status["registry"]["state"] in states
 
 
-def read_on(peer: ClientConnection) -> None:
-    """Read until the other side closes."""
-    while True:
-        peer.recv(5)
-
-
 def has_loaded(service: Service) -> bool:
     """Whether the registry's libraries are in the process."""
     return "uvloop" in Path(f"/proc/{service.process.pid}/maps").read_text()
@@ -187,7 +181,7 @@ def test_it_ends_well_sockets_are_told_and_the_database_is_whole_in_one_file(sta
         started = time.monotonic()
         service.send(signal.SIGTERM)
         with pytest.raises(ConnectionClosed):
-            read_on(peer)
+            while_open(lambda: hear(peer, set()))
         assert peer.close_code == 1001
     assert service.process.wait(5) == 0
     assert time.monotonic() - started < 2.0
@@ -229,6 +223,43 @@ def test_what_is_answered_while_it_ends_is_stored(start_service: Starter) -> Non
         there = every_stored(registry)
     assert len(answered) > 20
     assert set(answered) <= there
+
+
+def test_what_is_stored_while_it_ends_is_answered_on_the_socket_too(start_service: Starter) -> None:
+    service = start_service()
+    send(chat("first"))
+    address = find()
+    answered: set[str] = set()
+    with connect(
+        address.socket_url, additional_headers={"Authorization": f"Bearer {address.token}"}, max_queue=None
+    ) as peer:
+        for number in range(500):
+            message = {"fromAgentId": "a", "toAgentId": f"b{number}", "kind": "chat", "content": "hello"}
+            frame = {"type": "channel.send", "message": message | {"messageId": f"m{number}"}}
+            peer.send(json.dumps(frame | {"requestId": number}))
+        while not answered:
+            hear(peer, answered)
+        service.send(signal.SIGTERM)
+        with pytest.raises(ConnectionClosed):
+            while_open(lambda: hear(peer, answered))
+        assert peer.close_code == 1001
+    assert service.process.wait(10) == 0
+    start_service()
+    with Registry(find()) as registry:
+        assert every_stored(registry) == answered | {"first"}
+
+
+def hear(peer: ClientConnection, answered: set[str]) -> None:
+    """Read a frame; an answer to a message is noted."""
+    frame = json.loads(peer.recv(10))
+    if frame["type"] == "channel.sent":
+        answered.add(frame["data"]["message"]["messageId"])
+
+
+def while_open(read: Callable[[], None]) -> None:
+    """Read until the other side closes."""
+    while True:
+        read()
 
 
 def every_stored(registry: Registry) -> set[str]:
