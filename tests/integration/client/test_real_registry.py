@@ -376,6 +376,24 @@ def state(registry: Running, stored: dict[str, Any]) -> AckState:
     return message.state
 
 
+def test_a_row_that_was_removed_comes_back_with_the_next_heartbeat(registry: Running) -> None:
+    async def body() -> None:
+        reader = Reader()
+        find = functools.partial(address, registry)
+        timing = Timing(first_s=0.02, longest_s=0.05, heartbeat_s=0.05)
+        async with session("removed", reader.show, find, timing=timing) as one:
+            await one.online()
+            registry.http.delete("/agents/removed")
+            async with asyncio.timeout(10):
+                while "removed" not in {row["agentId"] for row in registry.http.get("/agents").json()}:
+                    await asyncio.sleep(0.01)
+            registry.post(toAgentId="removed", conversationId="removed", content="after")
+            await reader.until(1)
+            assert reader.shown == {"removed": ["after"]}
+
+    asyncio.run(body())
+
+
 def test_closing_takes_the_row_out(registry: Running) -> None:
     async def body() -> None:
         async with session("leaves", Reader().show, lambda: address(registry)) as one:
