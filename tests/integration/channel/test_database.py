@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -364,6 +365,34 @@ def test_a_checkpoint_takes_the_log_into_the_file(database: Database, path: Path
     assert path.stat().st_size > size
     database.checkpoint(truncate=True)
     assert database.health().wal_bytes == 0
+
+
+@pytest.mark.parametrize(("ceiling", "is_bounded"), [(1 << 20, True), (1 << 30, False)])
+def test_readers_that_come_and_go_dont_let_the_log_grow(path: Path, ceiling: int, is_bounded: bool) -> None:
+    place = Place.file(path)
+    database = Database(place, MIGRATIONS, backend=SqliteFile(place, log_ceiling=ceiling))
+    database.open()
+    stop = threading.Event()
+
+    def read() -> None:
+        while not stop.is_set():
+            with database.reading() as connection:
+                connection.execute(text("SELECT count(*) FROM notes")).all()
+                time.sleep(0.004)
+
+    readers = [threading.Thread(target=read) for _ in range(4)]
+    for reader in readers:
+        reader.start()
+    most = 0
+    for number in range(80):
+        database.write(adding(*(f"{number}-{part}" + "x" * 10_000 for part in range(10))))
+        most = max(most, database.health().wal_bytes)
+    stop.set()
+    for reader in readers:
+        reader.join(PATIENCE)
+    assert (most < 2 << 20) is is_bounded
+    assert len(bodies_in(database)) == 800
+    database.close()
 
 
 def test_optimizing_gives_free_pages_back(database: Database, path: Path) -> None:

@@ -51,6 +51,9 @@ class Backend(Protocol):
     def drop_writer(self) -> None:
         """Close the connection for writing; the next transaction makes a new one."""
 
+    def log_is_long(self) -> bool:
+        """Whether the log should be cut back now, with nobody reading; as of the last `fate`."""
+
     def checkpoint(self, *, truncate: bool) -> None:
         """Take the log into the file."""
 

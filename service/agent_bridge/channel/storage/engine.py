@@ -112,6 +112,8 @@ class Database:
         give_up = time.monotonic() + self._patience_s
         pause, restarts = _FIRST_PAUSE_S, 0
         with self._one_writer:
+            if self._backend.log_is_long():
+                self._cut_log()
             while True:
                 try:
                     result = self._write_once(work)
@@ -166,6 +168,14 @@ class Database:
                 # It went into a file that has no name any more: done again, in the new one.
                 raise LostError("The message database was deleted or replaced", path=self.place.shown)
             return result
+
+    def _cut_log(self) -> None:
+        try:
+            with self._gate.alone(), told(self.place):
+                self._backend.checkpoint(truncate=True)
+        except StorageError as error:
+            # The write that comes next meets the same cause, and is the one to tell.
+            _log.warning("the log of the message database can't be cut back", reason=error.sentence())
 
     def _tend(self, work: Callable[[], None]) -> None:
         self._ensure_open()

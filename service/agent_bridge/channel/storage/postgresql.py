@@ -111,6 +111,10 @@ class Server:
                 self._writer.close()
             self._writer = None
 
+    def log_is_long(self) -> bool:
+        """See `Backend`: not ours."""
+        return False
+
     def checkpoint(self, *, truncate: bool) -> None:
         """See `Backend`: the server does it by itself."""
 
@@ -128,6 +132,7 @@ class Server:
     def _was_committed(self, number: str) -> bool:
         """Whether a transaction took effect. Raises UndecidedError where the server can't be asked."""
         give_up = time.monotonic() + self._undecided_s
+        status: str | None
         while True:
             try:
                 with cast(Engine, self._engine).connect() as connection:

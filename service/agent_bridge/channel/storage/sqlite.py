@@ -32,6 +32,10 @@ Mark = tuple[int, int]
 LOG_LIMIT = 16 << 20
 """Bytes to which the write-ahead log is cut back once it was taken into the file."""
 
+LOG_CEILING = 2 * LOG_LIMIT
+"""Bytes from which the log is cut back while readers wait: as long as they come and go without a gap, SQLite
+never finds the moment to begin it anew (4 readers, a busy writer: 8 MB more each second, without end)."""
+
 BUSY_S = 0.25
 """Seconds that a writing connection waits for another process before `Database` asks again."""
 
@@ -55,6 +59,7 @@ class SqliteFile:
         place: Place,
         *,
         check_s: float = repair.CHECK_S,
+        log_ceiling: int = LOG_CEILING,
         network_type: Callable[[Path], str | None] | None = None,
     ) -> None:
         assert place.path is not None  # noqa: S101 - `Database` chose by it
@@ -66,6 +71,8 @@ class SqliteFile:
         self._network_type = network_type or (lambda path: remote_type(path, read_mounts()))
         self._main: Mark | None = None
         self._log_mark: Mark | None = None
+        self._log_size = 0
+        self._log_ceiling = self._cut_at = log_ceiling
         self._readers: Engine | None = None
         self._writers: Engine | None = None
         self._writer: Connection | None = None
@@ -89,6 +96,7 @@ class SqliteFile:
         _raw(self._writer).execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
         self._name, self._log_name = str(self._path), f"{self._path}-wal"
         self._main, self._log_mark = _mark(self._name), _mark(self._log_name)
+        self._log_size, self._cut_at = 0, self._log_ceiling
 
     def close(self) -> None:
         """See `Backend`."""
@@ -111,7 +119,16 @@ class SqliteFile:
             return "gone"
         if self.journal_mode != "wal":
             return "same"
-        return "same" if _mark(self._log_name) == self._log_mark else "log_gone"
+        try:
+            found = os.stat(self._log_name)  # noqa: PTH116 - on the way of every write
+        except OSError:
+            return "log_gone"
+        self._log_size = found.st_size
+        return "same" if (found.st_dev, found.st_ino) == self._log_mark else "log_gone"
+
+    def log_is_long(self) -> bool:
+        """See `Backend`."""
+        return self._log_size > self._cut_at
 
     def refuse_read_only(self) -> None:
         """See `Backend`. An open file could still be written; whoever took the permission away meant it."""
@@ -145,9 +162,12 @@ class SqliteFile:
     def checkpoint(self, *, truncate: bool) -> None:
         """See `Backend`."""
         if self._writer is not None and self.journal_mode == "wal":
-            _raw(self._writer).execute(
-                f"PRAGMA wal_checkpoint({'TRUNCATE' if truncate else 'PASSIVE'})"
-            ).fetchall()
+            how = "TRUNCATE" if truncate else "PASSIVE"
+            _raw(self._writer).execute(f"PRAGMA wal_checkpoint({how})").fetchall()
+            if truncate:
+                # Where another process reads on and on it stays: then not tried again with every write.
+                self._log_size = self.log_bytes()
+                self._cut_at = self._log_size + self._log_ceiling
 
     def optimize(self) -> None:
         """See `Backend`. Gives free pages back where they are more than a quarter, a thousand each time.
