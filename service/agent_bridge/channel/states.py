@@ -1,8 +1,9 @@
 """How far a message has come, and what that makes of its conversation. Pure.
 
 A message's state is the highest rank that any ack gave it: late and repeated acks change nothing, and a
-genuine late answer beats a timeout. A conversation is the roll-up of its messages, carried along with every
-message and ack (`Roll.with_message`, `Roll.with_ack`); `roll` reckons the same from scratch.
+genuine late answer beats a timeout. Only what had failed and is sent anew is `queued` again. A conversation
+is the roll-up of its messages, carried along with every message and ack (`Roll.with_message`,
+`Roll.with_ack`); `roll` reckons the same from scratch.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from agent_bridge.channel.model import Ack, AckState, ConversationStatus, Kind, Message
+from agent_bridge.channel.model import Ack, AckState, ActorType, ConversationStatus, Kind, Message
 
 _NEVER_OPEN = frozenset((Kind.ACK, Kind.PRESENCE))
 
@@ -19,6 +20,14 @@ _NEVER_OPEN = frozenset((Kind.ACK, Kind.PRESENCE))
 def higher(one: AckState, other: AckState) -> AckState:
     """The one that counts."""
     return one if one.rank >= other.rank else other
+
+
+def after(before: AckState, ack: AckState, actor: ActorType) -> AckState:
+    """The state that an ack leaves a message in. `queued`, said by the registry, means that it was sent once
+    more: had it failed, it is as if it were new; an answer is never taken back."""
+    if ack is AckState.QUEUED and actor is ActorType.REGISTRY and before is AckState.FAILED:
+        return ack
+    return higher(before, ack)
 
 
 def awaits_answer(kind: Kind, expects_response: bool, state: AckState) -> bool:  # noqa: FBT001
@@ -57,7 +66,7 @@ class Roll:
 
     `last_message_seq` is the highest seq of a message (a retry moves its message to the end).
     `last_ack_state` is what the last ack that counted made of its message; `outcome` the last of them that
-    was terminal.
+    was terminal, None once a message that had failed was sent anew.
     """
 
     message_count: int = 0
@@ -79,17 +88,25 @@ class Roll:
         """The roll-up after a message was sent once more under a new seq."""
         return dataclasses.replace(self, last_message_seq=max(self.last_message_seq, seq))
 
-    def with_ack(self, kind: Kind, *, expects_response: bool, before: AckState, ack: AckState) -> Roll:
+    def with_ack(
+        self,
+        kind: Kind,
+        *,
+        expects_response: bool,
+        before: AckState,
+        ack: AckState,
+        actor: ActorType = ActorType.CLIENT,
+    ) -> Roll:
         """The roll-up after an ack for a message of that kind, whose state was `before`."""
-        after = higher(before, ack)
-        if after is before:
+        reached = after(before, ack, actor)
+        if reached is before:
             return self
-        was, still = (awaits_answer(kind, expects_response, state) for state in (before, after))
+        was, still = (awaits_answer(kind, expects_response, state) for state in (before, reached))
         return dataclasses.replace(
             self,
             pending_count=self.pending_count - was + still,
-            last_ack_state=after,
-            outcome=after if after.is_terminal else self.outcome,
+            last_ack_state=reached,
+            outcome=_outcome(self.outcome, before, reached),
         )
 
     def status(self, *, expired: bool = False) -> ConversationStatus:
@@ -111,7 +128,17 @@ def roll(messages: Iterable[Message], acks: Iterable[Ack]) -> Roll:
     for ack in sorted((ack for ack in acks if ack.message_id in known), key=lambda ack: ack.seq):
         message, before = known[ack.message_id], states[ack.message_id]
         rolled = rolled.with_ack(
-            message.kind, expects_response=message.expects_response, before=before, ack=ack.state
+            message.kind,
+            expects_response=message.expects_response,
+            before=before,
+            ack=ack.state,
+            actor=ack.actor_type,
         )
-        states[ack.message_id] = higher(before, ack.state)
+        states[ack.message_id] = after(before, ack.state, ack.actor_type)
     return rolled
+
+
+def _outcome(outcome: AckState | None, before: AckState, reached: AckState) -> AckState | None:
+    if reached.is_terminal:
+        return reached
+    return None if before.is_terminal else outcome

@@ -143,8 +143,7 @@ class Channel(RuleBasedStateMachine):
             )
         )
         new = Known(thread, sender, to, kind, asks, 0, due)
-        full = sum(one.to == to and one.is_open for one in part.messages.values()) >= INBOX_LIMIT
-        if name not in part.messages and to is not None and new.is_open and full:
+        if name not in part.messages and to is not None and new.is_open and self.is_full(part, to):
             with pytest.raises(TooManyError):
                 self.records.store.call(write)
             return
@@ -212,8 +211,15 @@ class Channel(RuleBasedStateMachine):
             with pytest.raises(UnknownError):
                 self.records.store.call(Retry(identity, "c1", name))
             return
+        if known.state is AckState.FAILED and known.to and self.is_full(part, known.to):
+            with pytest.raises(TooManyError):
+                self.records.store.call(Retry(identity, known.thread, name))
+            return
         sent = self.records.store.call(Retry(identity, known.thread, name))
         assert isinstance(sent, Sent)
+        if known.state is AckState.FAILED:
+            known.state = AckState.QUEUED
+            part.outcome.pop(known.thread, None)
         known.attempts += 1
         known.seq = sent.message.seq
         known.seen.clear()
@@ -279,6 +285,9 @@ class Channel(RuleBasedStateMachine):
                 part.archived.discard(thread)
                 del part.touched[thread]
                 part.outcome.pop(thread, None)
+
+    def is_full(self, part: Partition, agent: str) -> bool:
+        return sum(one.to == agent and one.is_open for one in part.messages.values()) >= INBOX_LIMIT
 
     def drew(self, outcome: Sent | Acknowledged | Done) -> None:
         """What was told has the next numbers, in order."""

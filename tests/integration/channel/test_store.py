@@ -175,6 +175,27 @@ def test_a_retry_comes_again_at_the_end(each_records: Records) -> None:
         each_records.store.call(Retry("other", first.conversation_id, first.message_id))
 
 
+def test_what_had_failed_and_is_sent_anew_awaits_its_recipient_again(each_place: Place) -> None:
+    with Records(each_place, inbox_limit=1) as records:
+        failed = records.send("asked", expects_response=True).message
+        records.ack(failed, AckState.FAILED)
+        assert records.inbox("bob") == []
+        blocking = records.send("in the way").message
+        with pytest.raises(TooManyError):
+            records.retry(failed)
+        records.ack(blocking, AckState.DISPLAYED)
+        again = records.retry(failed)
+
+        assert again.message.state is AckState.QUEUED
+        assert again.events[0].data == again.message.as_wire()
+        assert records.inbox("bob") == ["asked"]
+        [entry] = records.store.conversations(ConversationQuery(identity="global", pending=True)).items
+        assert entry.conversation_id == failed.conversation_id
+        assert records.store.check() == []
+        answered = records.ack(failed, AckState.ANSWERED).message
+        assert records.retry(answered).message.state is AckState.ANSWERED
+
+
 def test_a_suppressed_conversation_is_hidden_from_one_agent(each_records: Records) -> None:
     message = each_records.send().message
     thread = message.conversation_id

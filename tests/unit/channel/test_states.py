@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_bridge.channel.model import Ack, AckState, ActorType, ConversationStatus, Kind, Message
-from agent_bridge.channel.states import Roll, awaits_answer, higher, is_open, roll, status_of
+from agent_bridge.channel.states import Roll, after, awaits_answer, higher, is_open, roll, status_of
 
 QUEUED, DELIVERED, DISPLAYED, FAILED, ANSWERED = AckState
 
@@ -21,10 +21,10 @@ def message(name: str, seq: int, kind: Kind = Kind.CHAT, expects: bool = True) -
     )  # fmt: skip
 
 
-def ack(name: str, seq: int, state: AckState) -> Ack:
+def ack(name: str, seq: int, state: AckState, actor: ActorType = ActorType.CLIENT) -> Ack:
     return Ack(
         seq=seq, identity="x", conversation_id="c", message_id=name, state=state, actor_id="b",
-        actor_type=ActorType.CLIENT, timestamp=0,
+        actor_type=actor, timestamp=0,
     )  # fmt: skip
 
 
@@ -35,6 +35,16 @@ def test_the_ranks() -> None:
 @pytest.mark.parametrize(("one", "other"), list(product(AckState, AckState)))
 def test_the_higher_of_two(one: AckState, other: AckState) -> None:
     assert higher(one, other) is higher(other, one) is max(one, other, key=lambda state: state.rank)
+
+
+@pytest.mark.parametrize("before", AckState)
+@pytest.mark.parametrize("actor", ActorType)
+def test_only_what_had_failed_and_is_sent_anew_begins_again(before: AckState, actor: ActorType) -> None:
+    sent_anew = before is FAILED and actor is ActorType.REGISTRY
+
+    assert after(before, QUEUED, actor) is (QUEUED if sent_anew else before)
+    for state in (DELIVERED, DISPLAYED, FAILED, ANSWERED):
+        assert after(before, state, actor) is higher(before, state)
 
 
 @pytest.mark.parametrize(("kind", "expects", "open_in"), [
@@ -107,6 +117,18 @@ def test_a_late_answer_beats_a_timeout() -> None:
     )
 
 
+def test_a_question_that_failed_and_is_sent_anew_is_pending() -> None:
+    rolled = (
+        Roll()
+        .with_message(Kind.CHAT, expects_response=True, seq=1)
+        .with_ack(Kind.CHAT, expects_response=True, before=QUEUED, ack=FAILED)
+        .with_retry(3)
+        .with_ack(Kind.CHAT, expects_response=True, before=FAILED, ack=QUEUED, actor=ActorType.REGISTRY)
+    )
+    assert (rolled.status(), rolled.pending_count) == (ConversationStatus.PENDING, 1)
+    assert (rolled.last_ack_state, rolled.outcome) == (QUEUED, None)
+
+
 def test_one_message_that_failed_leaves_another_pending() -> None:
     two = (
         Roll()
@@ -131,14 +153,15 @@ def test_the_roll_up_that_is_carried_along_is_the_one_from_scratch(data: st.Data
         name = data.draw(st.sampled_from(sorted(messages)))
         old = messages[name]
         state = QUEUED if what == "retry" else data.draw(st.sampled_from(AckState))
+        actor = ActorType.REGISTRY if what == "retry" else data.draw(st.sampled_from(ActorType))
         if what == "retry":
             messages[name] = message(name, seq, old.kind, old.expects_response)
             rolled = rolled.with_retry(seq)
-        acks.append(ack(name, seq, state))
+        acks.append(ack(name, seq, state, actor))
         rolled = rolled.with_ack(
-            old.kind, expects_response=old.expects_response, before=states[name], ack=state
+            old.kind, expects_response=old.expects_response, before=states[name], ack=state, actor=actor
         )
-        states[name] = higher(states[name], state)
+        states[name] = after(states[name], state, actor)
     assert rolled == roll(
         data.draw(st.permutations(list(messages.values()))), data.draw(st.permutations(acks))
     )

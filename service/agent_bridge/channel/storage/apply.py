@@ -80,11 +80,7 @@ def _load(batch: Batch, writes: Sequence[Write]) -> None:
         (held.message.identity, held.message.conversation_id) for held in batch.messages.values()
     )
     batch.load_conversations(threads)
-    batch.load_open_counts(
-        (write.draft.identity, write.draft.to_agent_id)
-        for write in writes
-        if isinstance(write, Send) and write.draft.to_agent_id is not None
-    )
+    batch.load_open_counts(key for write in writes for key in _inboxes_grown(batch, write))
 
 
 def _messages_named(write: Write) -> Iterator[Key]:
@@ -105,6 +101,16 @@ def _conversations_named(write: Write) -> Iterator[Key]:
         yield write.identity, write.conversation_id
 
 
+def _inboxes_grown(batch: Batch, write: Write) -> Iterator[Key]:
+    if isinstance(write, Send):
+        if write.draft.to_agent_id is not None:
+            yield write.draft.identity, write.draft.to_agent_id
+    elif isinstance(write, Retry):
+        held = batch.messages.get((write.identity, write.message_id))
+        if held is not None and held.message.to_agent_id is not None:
+            yield write.identity, held.message.to_agent_id
+
+
 def _carry_out(batch: Batch, write: Write, inbox_limit: int) -> Outcome:
     match write:
         case Send():
@@ -112,7 +118,7 @@ def _carry_out(batch: Batch, write: Write, inbox_limit: int) -> Outcome:
         case Acknowledge():
             return rules.acknowledge(batch, write)
         case Retry():
-            return rules.retry(batch, write)
+            return rules.retry(batch, write, inbox_limit)
         case Suppress():
             return rules.suppress(batch, write)
         case Revive():

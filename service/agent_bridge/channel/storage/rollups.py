@@ -10,13 +10,12 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
-from agent_bridge.channel.model import Ack, Message
-from agent_bridge.channel.states import Roll, is_open, roll
+from agent_bridge.channel.model import Ack, AckState, Message
+from agent_bridge.channel.states import Roll, after, is_open, roll
 from agent_bridge.channel.storage.batch import Key, talk_of
 from agent_bridge.channel.storage.rows import (
     ACK_COLUMNS,
     MESSAGE_COLUMNS,
-    STATES,
     STATUS_NUMBERS,
     ack_of,
     message_of,
@@ -59,13 +58,13 @@ def differences(connection: sa.Connection) -> list[str]:
 
 
 def _wrong_states(connection: sa.Connection) -> list[str]:
-    highest: defaultdict[Key, int] = defaultdict(int)
+    reached: defaultdict[Key, AckState] = defaultdict(lambda: AckState.QUEUED)
     for ack in _rows_of_acks(connection):
         key = ack.identity, ack.message_id
-        highest[key] = max(highest[key], ack.state.rank)
+        reached[key] = after(reached[key], ack.state, ack.actor_type)
     found = []
     for row in connection.execute(_MESSAGES):
-        state = STATES[highest[row.identity, row.message_id]]
+        state = reached[row.identity, row.message_id]
         message = message_of(row)
         opened = is_open(message.kind, message.expects_response, state)
         if (message.state, bool(row.open)) != (state, opened):

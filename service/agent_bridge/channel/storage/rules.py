@@ -78,10 +78,14 @@ def acknowledge(batch: Batch, write: Acknowledge) -> Acknowledged:
     return Acknowledged(ack, held.message, (_told(ack, held.message),))
 
 
-def retry(batch: Batch, write: Retry) -> Sent:
-    """Send a message once more, at the end of its conversation and with its time anew."""
+def retry(batch: Batch, write: Retry, inbox_limit: int) -> Sent:
+    """Send a message once more, at the end of its conversation and with its time anew; one that had failed
+    is open again. Raises UnknownError, TooManyError."""
     held = _held(batch, write.identity, write.conversation_id, write.message_id)
     message, moment = held.message, batch.moment
+    reopened = states.after(message.state, AckState.QUEUED, ActorType.REGISTRY) is not message.state
+    if reopened and message.to_agent_id is not None:
+        _check_room(batch, message.identity, message.to_agent_id, inbox_limit)
     talk = _talk(batch, message.identity, message.conversation_id)
     events = _brought_back(batch, talk)
     expires_at = message.expires_at
@@ -98,16 +102,9 @@ def retry(batch: Batch, write: Retry) -> Sent:
     held.changed = True
     talk.roll = talk.roll.with_retry(message.seq)
     _touch(batch, talk, moved=True)
-    events.append(message_event(message))
-    ack = _ack(
-        batch,
-        held,
-        AckState.QUEUED,
-        REGISTRY_ACTOR,
-        ActorType.REGISTRY,
-        f"Retry attempt {message.attempt_count}",
-    )
-    events.append(_told(ack, message))
+    detail = f"Retry attempt {message.attempt_count}"
+    ack = _ack(batch, held, AckState.QUEUED, REGISTRY_ACTOR, ActorType.REGISTRY, detail)
+    events += (message_event(held.message), _told(ack, message))
     return Sent(held.message, events=tuple(events))
 
 
@@ -136,6 +133,10 @@ def _check_room(batch: Batch, identity: str, agent_id: str, inbox_limit: int) ->
             detail=f"{inbox_limit} messages await {agent_id}; this one wasn't stored",
             remedy="Send it again when it has answered some.",
         )
+
+
+def _is_open(message: Message) -> bool:
+    return states.is_open(message.kind, message.expects_response, message.state)
 
 
 def _is_answer(message: Message, asked: Held) -> bool:
@@ -170,18 +171,21 @@ def _ack(
         detail=detail,
     )
     talk = _talk(batch, message.identity, message.conversation_id)
-    after = states.higher(message.state, state)
+    after = states.after(message.state, state, actor_type)
     batch.acks.append(ack_row(ack, counted=after is not message.state, detail=stored_detail))
     if after is not message.state:
         talk.roll = talk.roll.with_ack(
-            message.kind, expects_response=message.expects_response, before=message.state, ack=state
+            message.kind,
+            expects_response=message.expects_response,
+            before=message.state,
+            ack=state,
+            actor=actor_type,
         )
         held.message = replace(message, state=after)
         held.changed = True
-        still_open = states.is_open(message.kind, message.expects_response, after)
-        if held.is_open and not still_open and message.to_agent_id is not None:
-            batch.open_counts[message.identity, message.to_agent_id] -= 1
-        held.is_open = still_open
+        was_open, held.is_open = held.is_open, _is_open(held.message)
+        if message.to_agent_id is not None:
+            batch.open_counts[message.identity, message.to_agent_id] += held.is_open - was_open
     if message.to_agent_id is None and state in (AckState.DISPLAYED, AckState.ANSWERED):
         batch.seen[message.identity, actor_id, message.seq] = None
     _touch(batch, talk)

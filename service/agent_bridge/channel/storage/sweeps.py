@@ -90,7 +90,8 @@ _COUNTED = (
     .order_by(_a.seq.desc())
     .limit(1)
 )
-_OUTCOME = _COUNTED.where(_a.state >= AckState.FAILED.rank)
+# One that counted as `queued` began its message anew.
+_OUTCOME = _COUNTED.where(sa.or_(_a.state >= AckState.FAILED.rank, _a.state == AckState.QUEUED.rank))
 _SHORTEN = (
     sa.update(CONVERSATIONS)
     .where(_c.identity == bindparam("in_identity"), _c.conversation_id == bindparam("in_conversation"))
@@ -183,6 +184,7 @@ def _shorten(
     gone = connection.execute(_OLDEST_OF_ONE, asked | {"rows": batch}).all()
     _delete_messages(connection, identity, gone)
     last, outcome = (connection.execute(query, asked).scalar() for query in (_COUNTED, _OUTCOME))
+    outcome = None if outcome == AckState.QUEUED.rank else outcome
     pending = pending_count - sum(row[2] for row in gone)
     connection.execute(
         _SHORTEN,
