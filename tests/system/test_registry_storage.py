@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -16,12 +15,10 @@ import pytest
 from agent_bridge import paths
 from agent_bridge.channel.errors import DiskFullError, StorageError
 from agent_bridge.channel.model import Draft, Kind, Message
-from agent_bridge.client.address import Address, find
+from agent_bridge.client.address import find
 from agent_bridge.client.http import Registry
 from integration.daemon.conftest import Service
 from system.home import Bridge, until
-
-NOBODY = 65_534
 
 
 @pytest.fixture
@@ -34,14 +31,8 @@ def database(sealed_home: Path) -> Path:
     return paths.channel_database()
 
 
-def address() -> Address:
-    """As `find` does, but of a service that is another user, too."""
-    url = json.loads(paths.registry_address().read_bytes())["url"]
-    return Address(url, paths.registry_token().read_text().strip())
-
-
 def send(name: str, content: str = "hello") -> Message:
-    with Registry(address()) as registry:
+    with Registry(find()) as registry:
         return registry.send(
             Draft(
                 identity="global",
@@ -55,7 +46,7 @@ def send(name: str, content: str = "hello") -> Message:
 
 
 def inbox() -> list[str]:
-    with Registry(address()) as registry:
+    with Registry(find()) as registry:
         return [message.message_id for message in registry.inbox("b", limit=200).items]
 
 
@@ -119,12 +110,9 @@ def test_a_damaged_one_is_set_aside_by_name_and_a_new_one_made(bridge: Bridge, d
 
 
 def test_a_read_only_one_answers_reads_and_takes_messages_again_without_a_restart(
-    bridge: Bridge, database: Path, short_tmp: Path, monkeypatch: pytest.MonkeyPatch
+    bridge: Bridge, database: Path
 ) -> None:
-    monkeypatch.setenv("AGENT_BRIDGE_RUNTIME_DIR", str(short_tmp / "run"))
-    # Another user's service can't tell this test that it is ready.
-    service = bridge.start(prefix=as_nobody(short_tmp), ready=False)
-    until(paths.registry_address().exists, lambda: service.log.read_text())
+    service = bridge.start()
     send("old")
     database.chmod(0o444)
     database.parent.chmod(0o555)
@@ -140,17 +128,6 @@ def test_a_read_only_one_answers_reads_and_takes_messages_again_without_a_restar
     send("new")
     assert inbox() == ["old", "new"]
     service.wait_status(lambda status: status["state"] == "ok")
-
-
-def as_nobody(top: Path) -> tuple[str, ...]:
-    """Root may write what is read-only, so the service becomes somebody else."""
-    if os.getuid() != 0:
-        return ()
-    if shutil.which("setpriv") is None:
-        pytest.skip("setpriv (util-linux) is not installed")
-    for path in (top, *top.rglob("*")):
-        os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
-    return ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
 
 
 @pytest.fixture
