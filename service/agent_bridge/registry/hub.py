@@ -141,13 +141,13 @@ class Hub:
             self._fan_out(event, events.event_frame(event, at))
         self._flush()
 
-    def relay(self, identity: str, sender: str, target: str, data: Mapping[str, Any]) -> bool:
-        """Send an AgentMessage to its target, then to the others of the identity; it isn't stored.
-
-        True if the target has a socket open. Raises WrongIdentityError, TooManyError."""
+    def relay(self, identity: str, message: Mapping[str, Any]) -> bool:
+        """Send an AgentMessage in its wire form to its target, then to the others of the identity; it isn't
+        stored. True if the target has a socket open. Raises WrongIdentityError, TooManyError."""
+        target: str = message["toAgentId"]
         self._check_target(identity, target)
-        self.rates.take(identity, sender)
-        self.publish((Event(type="agent.message", identity=identity, data=data, target=target),))
+        self.rates.take(identity, message["fromAgentId"])
+        self.publish((Event(type="agent.message", identity=identity, data=message, target=target),))
         return self.reaches(identity, target)
 
     def reaches(self, identity: str, agent_id: str) -> bool:

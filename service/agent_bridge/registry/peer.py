@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from agent_bridge.channel.errors import ChannelError, InvalidError, UnknownError
 from agent_bridge.channel.model import ALL_IDENTITIES, GLOBAL_IDENTITY
 from agent_bridge.channel.writes import Acknowledged, Event, Outcome, Send, Sent, Write
-from agent_bridge.registry import audience, events, fields, wire
+from agent_bridge.registry import audience, events, fields, wire, wire_agents
 from agent_bridge.registry.audience import Wants
 
 if TYPE_CHECKING:
@@ -253,12 +253,12 @@ class Peer:
         self._submit(wire.acknowledge(ack, self._writes_as), Reply(self, request_id, size))
 
     def _relay(self, frame: Mapping[str, Any], _request_id: str | int | None, _size: int) -> None:
-        data = fields.free(frame, "data") or {}
-        target = fields.identifier(data, "toAgentId")
+        data = fields.mapping(frame.get("data"), "data")
         if self.agent_id is not None and data.get("fromAgentId") is None:
             data = {**data, "fromAgentId": self.agent_id}
-        sender = fields.optional_identifier(data, "fromAgentId") or ""
-        self._hub.relay(wire.own_identity(data, self._writes_as), sender, target, data)
+        identity = wire.own_identity(data, self._writes_as)
+        message = wire_agents.agent_message(data, self._hub.timeline.now().wall)
+        self._hub.relay(identity, message)
 
     def _heartbeat(self, _frame: Mapping[str, Any], _request_id: str | int | None, _size: int) -> None:
         if self.agent_id is None:

@@ -259,9 +259,23 @@ def test_an_agent_message_goes_to_its_target_and_to_the_others_once(registry: Ru
 
         for told in (target, other):
             event = told.until("agent.message")
-            assert event["data"] == data | {"fromAgentId": "me"}
+            told_of = event["data"]
+            assert told_of.pop("timestamp") > 0
+            assert told_of == data | {"fromAgentId": "me"}
             assert "seq" not in event
             assert told.all_until_now() == []
+
+
+@pytest.mark.parametrize(
+    "data", [None, [], {}, {"toAgentId": "you"}, {"toAgentId": 5, "type": "notification"}]
+)
+def test_an_agent_message_that_cant_be_is_told_why(registry: Running, fresh: str, data: object) -> None:
+    with registry.agent("me", fresh) as socket, registry.connect(fresh) as other:
+        socket.say("agent.message", data=data)
+        error = socket.until("error")["data"]
+
+        assert (error["code"], error["about"]) == ("invalid", "agent.message")
+        assert other.all_until_now() == []
 
 
 def test_a_heartbeat_keeps_the_row_and_without_one_it_says_so(registry: Running, fresh: str) -> None:
@@ -282,7 +296,7 @@ def test_nothing_of_one_identity_reaches_a_socket_of_another(registry: Running, 
     with registry.agent("me", f"{fresh}.a") as ours, registry.agent("me", f"{fresh}.b") as theirs:
         registry.register("session", f"{fresh}.a")
         registry.post(f"{fresh}.a", toAgentId="me")
-        theirs.say("agent.message", data={"toAgentId": "me", "payload": {}})
+        theirs.say("agent.message", data={"toAgentId": "me", "type": "notification", "payload": {}})
         assert theirs.until("agent.message")
 
         assert _types(ours.all_until_now()) == ["agent.registered", "channel.message"]
@@ -295,7 +309,7 @@ def test_a_message_to_a_session_of_another_identity_is_refused(registry: Running
         socket.send(1, toAgentId="theirs")
         assert socket.until("channel.error")["data"]["code"] == "wrong_identity"
 
-        socket.say("agent.message", data={"toAgentId": "theirs"})
+        socket.say("agent.message", data={"toAgentId": "theirs", "type": "notification", "payload": {}})
         assert socket.until("error")["data"]["code"] == "wrong_identity"
 
 

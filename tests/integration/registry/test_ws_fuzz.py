@@ -17,6 +17,7 @@ from integration.registry.running import Client, Running
 def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     with Running(tmp_path_factory.mktemp("registry"), message_bytes=20_000) as running:
         yield running
+        assert running.hub.seq > 0, "nothing that was sent was ever good enough to be stored"
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,32 @@ _VALUES = st.recursive(
 _TYPES = st.sampled_from(
     ["identify", "channel.send", "channel.ack", "agent.message", "heartbeat", "snapshot", "channel.sent", ""]
 )
+_NAMED = st.sampled_from(["a", "b", "bystander", "client-dashboard-ui"])
+_GOOD_ENOUGH = st.fixed_dictionaries(
+    {
+        "fromAgentId": _NAMED,
+        "kind": st.sampled_from(["chat", "task_request", "ack"]),
+        "content": st.text(min_size=1),
+    },
+    optional={
+        "toAgentId": _NAMED,
+        "messageId": st.sampled_from(["m1", "m2"]),
+        "conversationId": st.sampled_from(["c1", "c2"]),
+        "replyTo": st.sampled_from(["m1", "m2", "none"]),
+        "meta": st.dictionaries(st.text(max_size=5), _VALUES, max_size=3),
+        "expiresAt": st.integers(0, 2**53),
+        "expectsResponse": st.booleans(),
+    },
+)
 _FRAMES = st.one_of(
+    st.builds(
+        lambda message: json.dumps({"type": "channel.send", "requestId": 1, "message": message}), _GOOD_ENOUGH
+    ),
+    st.builds(
+        lambda agent, since: json.dumps({"type": "identify", "agentId": agent, "since": since}),
+        _NAMED,
+        st.none() | st.integers(0, 50),
+    ),
     st.text(max_size=60),
     st.binary(max_size=60),
     st.builds(

@@ -143,6 +143,29 @@ def test_a_peer_that_is_there_is_left_alone(registry: Running) -> None:
         assert registry.figures()["cut_off"] == cut_off
 
 
+def test_the_figures_say_what_happened(tmp_path: Path) -> None:
+    with Running(tmp_path) as running:
+        running.register("me")
+        running.register("you", "work")
+        first = running.agent("me")
+        with running.agent("me") as second, running.connect("work"):
+            first.closing()
+            running.post(toAgentId="me")
+            assert second.until("channel.message")
+            second.connection.send("no json")
+            assert second.all_until_now() == []
+            told = running.on_loop(running.hub.describe)
+
+    assert told["agents"] == {"global": 1, "work": 1}
+    sockets = told["sockets"]
+    assert (sockets["open"], sockets["identified"], sockets["superseded"]) == (2, 1, 1)
+    assert (sockets["ignored"], sockets["refused"], sockets["failures"]) == (1, 1, 0)
+    # Three snapshots, two `identified`, the message, and the answer to what couldn't be acknowledged.
+    assert sockets["frames_sent"] == 7
+    assert told["seq"] >= 1
+    assert told["epoch"]
+
+
 def test_the_registrys_end_is_said_goodbye_to(tmp_path: Path) -> None:
     with Running(tmp_path) as running:
         socket = running.agent("me")
