@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent_bridge.channel.directory import AgentRow, EntryType
-from agent_bridge.channel.errors import UnknownError, WrongIdentityError
+from agent_bridge.channel.errors import AmbiguousError, UnknownError, WrongIdentityError
 from agent_bridge.channel.model import ALL_IDENTITIES, GLOBAL_IDENTITY
 from agent_bridge.channel.writes import Event
 from agent_bridge.registry import wire_agents
@@ -14,6 +14,8 @@ from agent_bridge.registry.answers import Answer, as_json
 if TYPE_CHECKING:
     from agent_bridge.registry.calls import Call
     from agent_bridge.registry.hub import Hub
+
+_SHOWN = 10
 
 
 class AgentsRoutes:
@@ -93,8 +95,11 @@ class AgentsRoutes:
         found = self._hub.directory.find(identity, wanted)
         if found is None:
             name = wanted.casefold()
-            rows = self._hub.directory.rows(identity)
-            found = next((row for row in rows if row.name.casefold() == name), None)
+            named = [row for row in self._hub.directory.rows(identity) if row.name.casefold() == name]
+            named = [row for row in named if row.healthy] or named
+            if len(named) > 1:
+                raise AmbiguousError("Several agents have that name", detail=_listed(named))
+            found = named[0] if named else None
         if found is None and self._hub.directory.lives_elsewhere(identity, wanted):
             raise WrongIdentityError("That agent lives in another identity", detail=wanted)
         if found is None:
@@ -106,3 +111,8 @@ class AgentsRoutes:
         if row is None:
             raise UnknownError("Agent not found", detail=agent_id)
         return row
+
+
+def _listed(rows: list[AgentRow]) -> str:
+    shown = [row.agent_id for row in rows[:_SHOWN]]
+    return ", ".join(shown) + (f" and {len(rows) - _SHOWN} more" if len(rows) > _SHOWN else "")

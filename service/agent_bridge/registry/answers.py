@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic_core import to_json
+from agent_bridge.registry.events import encoded
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -36,7 +36,7 @@ class Answer:
 
 def as_json(value: object, status: int = 200, headers: tuple[Header, ...] = ()) -> Answer:
     """`value` as JSON."""
-    return Answer(status, to_json(value), (_JSON, *headers))
+    return Answer(status, encoded(value), (_JSON, *headers))
 
 
 def as_text(text: str, status: int) -> Answer:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast
 
 from agent_bridge.channel.errors import ChannelError, InvalidError
@@ -16,8 +18,10 @@ from agent_bridge.channel.storage.answers import ConversationQuery, Page
 from agent_bridge.channel.writes import Acknowledged, Done, Event, Retry, Revive, Send, Sent, Suppress
 from agent_bridge.registry import fields, wire
 from agent_bridge.registry.answers import Answer, Header, as_json
+from agent_bridge.registry.paging import gather, gather_events, gather_thread, weight_of
 
 if TYPE_CHECKING:
+    from agent_bridge.channel.model import Conversation
     from agent_bridge.channel.storage.store import Store
     from agent_bridge.registry.calls import Call
     from agent_bridge.registry.hub import Hub
@@ -101,9 +105,17 @@ class ChannelRoutes:
             before=call.query_number("before"),
             limit=call.query_limit(CONVERSATIONS_PAGE),
         )
-        page, total = await self._hub.read(
-            lambda store: (store.conversations(query), store.conversation_count(query))
-        )
+
+        def read(store: Store) -> tuple[Page[Conversation], int]:
+            page = gather(
+                lambda before, limit: store.conversations(replace(query, before=before, limit=limit)),
+                query.before,
+                query.limit,
+                lambda conversation: weight_of(conversation.last_message),
+            )
+            return page, store.conversation_count(query)
+
+        page, total = await self._hub.read(read)
         return as_json([one.as_wire() for one in page.items], headers=_page_headers(page, total))
 
     async def conversation(self, call: Call) -> Answer:
@@ -113,7 +125,9 @@ class ChannelRoutes:
         agent_id = call.query_id("agentId")
         before, limit = call.query_number("before"), call.query_limit(THREAD_PAGE)
         thread = await self._hub.read(
-            lambda store: store.conversation(identity, conversation_id, agent_id, before, limit)
+            lambda store: gather_thread(
+                partial(store.conversation, identity, conversation_id, agent_id), before, limit
+            )
         )
         data = {
             "conversationId": thread.conversation_id,
@@ -152,7 +166,12 @@ class ChannelRoutes:
         view = cast("Literal['open', 'expired', 'all']", str(call.query_word("view", InboxView) or "open"))
 
         def read(store: Store) -> tuple[Page[Any], int | None]:
-            page = store.inbox(identity, agent_id, limit=limit, before=before, view=view)
+            page = gather(
+                lambda before, limit: store.inbox(identity, agent_id, limit=limit, before=before, view=view),
+                before,
+                limit,
+                weight_of,
+            )
             return page, store.inbox_count(identity, agent_id) if view == "open" else None
 
         page, total = await self._hub.read(read)
@@ -167,16 +186,18 @@ class ChannelRoutes:
 
         def read(store: Store) -> tuple[str, int, list[Event], bool]:
             current, last = store.epoch, store.last_seq()
-            events = store.events_since(identity, since, limit)
-            return current, last, events, store.epoch == current
+            if (epoch is not None and epoch != current) or since > last:
+                raise _resync()
+            events, more = gather_events(partial(store.events_since, identity), since, limit)
+            if store.epoch != current:
+                raise _resync()
+            return current, last, events, more
 
-        current, last, events, is_one_database = await self._hub.read(read)
-        if (epoch is not None and epoch != current) or since > last or not is_one_database:
-            raise ResyncError("This cursor doesn't fit the database", remedy="Fetch everything afresh.")
+        current, last, events, more = await self._hub.read(read)
         data = {
             "epoch": current,
-            "seq": _reached(events, limit, last),
-            "more": len(events) >= limit,
+            "seq": _reached(events, last, more=more),
+            "more": more,
             "events": [{"type": event.type, "seq": event.seq, "data": event.data} for event in events],
         }
         return as_json(data)
@@ -185,12 +206,14 @@ class ChannelRoutes:
         return cast("Sent", await self._hub.write(Send(draft)))
 
 
-def _reached(events: list[Event], limit: int, last: int) -> int:
+def _reached(events: list[Event], last: int, *, more: bool) -> int:
     """The cursor after these events: `last` was the highest seq before they were read."""
-    if not events:
-        return last
-    seq = events[-1].seq or last
-    return seq if len(events) >= limit else max(seq, last)
+    seq = (events[-1].seq if events else None) or last
+    return seq if more else max(seq, last)
+
+
+def _resync() -> ResyncError:
+    return ResyncError("This cursor doesn't fit the database", remedy="Fetch everything afresh.")
 
 
 def _legacy(draft: Draft, sent: Sent) -> Event:

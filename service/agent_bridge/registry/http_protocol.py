@@ -18,12 +18,15 @@ HEAD_SECONDS = 10.0
 """What the head of a request may take to come, from its first byte or from the connection on."""
 HEAD_BYTES = 64 * 1024
 """Bytes of an incomplete head that are kept; complete ones are judged by `security`."""
+UNREAD_SECONDS = 30.0
+"""What an answer that nobody reads may wait in our buffers without moving, once it is complete."""
 
 
 class BoundedHttp(HttpToolsProtocol):
     """One connection. Give it to `uvicorn.Config(http=…)`."""
 
     head_seconds = HEAD_SECONDS
+    unread_seconds = UNREAD_SECONDS
 
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - uvicorn's own
         super().__init__(*arguments, **options)
@@ -31,6 +34,7 @@ class BoundedHttp(HttpToolsProtocol):
         self._heads = 0
         self._head_bytes = 0
         self._patience: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Somebody has connected, and has to say what for."""
@@ -40,6 +44,9 @@ class BoundedHttp(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone."""
         self._head_is_there()
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -67,6 +74,11 @@ class BoundedHttp(HttpToolsProtocol):
         self._head_is_there()
         super().on_headers_complete()
 
+    def on_response_complete(self) -> None:
+        """An answer has been written, though perhaps not been read."""
+        super().on_response_complete()
+        self._watch_reader()
+
     def send_400_response(self, msg: str) -> None:
         """What came isn't HTTP."""
         self._break_off(400, "invalid", msg)
@@ -85,6 +97,18 @@ class BoundedHttp(HttpToolsProtocol):
         # In the middle of a request there may be an answer of another one on its way (pipelining).
         if self._in_head and (self.cycle is None or self.cycle.response_complete):
             self._break_off(408, "too_slow", f"The head of the request took over {self.head_seconds:g} s.")
+
+    def _watch_reader(self) -> None:
+        left = self.transport.get_write_buffer_size()
+        if left and self._unread is None:
+            self._unread = self.loop.call_later(self.unread_seconds, self._check_reader, left)
+
+    def _check_reader(self, before: int) -> None:
+        self._unread = None
+        if self.transport.get_write_buffer_size() >= before:
+            self.transport.abort()
+        else:
+            self._watch_reader()
 
     def _break_off(self, status: int, code: str, sentence: str) -> None:
         if self.transport.is_closing():

@@ -37,7 +37,7 @@ _ERRORS = {
     403: "A foreign host, origin or identity.",
     404: "Nothing of that name in the caller's identity.",
     408: "The body took too long to come.",
-    409: "The cursor doesn't fit the database.",
+    409: "The cursor doesn't fit the database, or a name fits several agents.",
     413: "The body is too large.",
     414: "Path and query are too long.",
     429: "The sender is over its rate, or there is no room for more; nothing was stored.",
@@ -119,7 +119,7 @@ def _agent_paths() -> dict[str, Any]:
                 {200: _json(_object(ok=BOOLEAN, delivered=BOOLEAN, via=_one_of("websocket", "event-only")))},
                 body="AgentMessageAsked",
                 parameters=(named,),
-                refused=(404,),
+                refused=(404, 409),
             ),
         },
         "/agents/{agent}/ag-ui": {
@@ -280,7 +280,10 @@ def _other_paths() -> dict[str, Any]:
 
 _NEXT = {"X-Next-Before": {"schema": COUNT, "description": "Where the next page begins; absent at the end."}}
 _TOTAL = {
-    "X-Total-Count": {"schema": COUNT, "description": "How many on all pages; for open inboxes and lists."}
+    "X-Total-Count": {
+        "schema": COUNT,
+        "description": "How many on all pages; for open inboxes and conversations; 10,000 stands for more.",
+    }
 }
 _COOKIE = {
     "Location": {"schema": STRING, "required": True},

@@ -162,3 +162,13 @@ def test_a_tasks_new_state_is_told_to_its_identity(registry: Running, fresh: str
         assert [frame["data"] for frame in own.all_until_now()] == [body]
         assert other.all_until_now() == []
     assert _ask(registry, fresh, "POST", "/events", {"agentId": "a"}).status_code == 400
+
+
+def test_a_name_that_several_have_is_told_with_their_ids(registry: Running, fresh: str) -> None:
+    for agent_id in ("first", "second"):
+        registry.register(agent_id, fresh, name="Twin")
+    body = {"fromAgentId": "me", "type": "notification"}
+    answer = _ask(registry, fresh, "POST", "/agents/twin/message", body)
+    assert (answer.status_code, answer.json()["code"]) == (409, "ambiguous")
+    assert "first, second" in answer.json()["error"]
+    assert _ask(registry, fresh, "POST", "/agents/first/message", body).status_code == 200

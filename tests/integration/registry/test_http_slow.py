@@ -121,6 +121,52 @@ def test_what_is_no_request_is_refused_as_one(line: socket.socket, noise: bytes)
     assert _code(_rest(line))[0] in (400, 403)
 
 
+def _unread(registry: Running) -> list[BoundedHttp]:
+    """The connections whose answers wait for their readers."""
+    connections = registry._server.server_state.connections
+    return [
+        one
+        for one in connections
+        if isinstance(one, BoundedHttp) and one.transport and one.transport.get_write_buffer_size()
+    ]
+
+
+def _ask_for_much(registry: Running, line: socket.socket, reader: str) -> int:
+    """Ask for an answer that no buffer of the system takes whole; its size at least."""
+    for _ in range(2):
+        registry.post(content="x" * 8_000_000, toAgentId=reader)
+    target = f"/channel/inbox?agentId={reader}".encode()
+    line.sendall(_head(registry, 0, "GET").replace(b"/channel/messages", target))
+    assert line.recv(100).startswith(b"HTTP/1.1 200")
+    registry.wait_for(lambda: _unread(registry))
+    return 16_000_000
+
+
+def test_an_answer_that_nobody_reads_is_given_up(
+    registry: Running, line: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(BoundedHttp, "unread_seconds", 0.2)
+    size = _ask_for_much(registry, line, "nobody")
+    registry.wait_for(lambda: not _unread(registry))
+    assert len(_rest(line)) < size
+
+
+def test_an_answer_that_is_read_slowly_is_read_to_its_end(registry: Running, line: socket.socket) -> None:
+    size = _ask_for_much(registry, line, "slow")
+    (connection,) = _unread(registry)
+    before = registry.on_loop(connection.transport.get_write_buffer_size)
+    received = 0
+    while received < size // 2:
+        received += len(line.recv(65_536))
+    registry.wait_for(lambda: connection.transport.get_write_buffer_size() < before)
+    # What the timer does when it is over.
+    registry.on_loop(lambda: connection._check_reader(before))
+    while received < size:
+        part = line.recv(65_536)
+        assert part, "cut short"
+        received += len(part)
+
+
 def test_who_leaves_in_the_middle_disturbs_nobody(registry: Running) -> None:
     failures = registry.figures()["failures"]
     for sent in (
