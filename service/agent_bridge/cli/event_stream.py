@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 _OPEN_SECONDS = 10.0
 _PING_SECONDS = 20.0
+_STABLE_SECONDS = 5.0
+"""A connection that held so long was none that is broken off at once, again and again."""
 _GAP = "The registry can't tell what happened before."
 _GAPS = {
     "epoch": "The registry has another database than before: what happened meanwhile isn't shown.",
@@ -91,11 +94,11 @@ class EventStream:
         """What happens, for ever; close it when it isn't needed any more (`contextlib.aclosing`)."""
         was_connected = False
         while True:
+            begun = time.monotonic()
             try:
                 async with aclosing(self._connection()) as connection:
                     async for item in connection:
                         was_connected = True
-                        self._backoff.reset()
                         yield item
             except RefusedError:
                 raise
@@ -103,6 +106,8 @@ class EventStream:
                 if not was_connected:
                     raise
                 yield Lost(error.sentence())
+            if time.monotonic() - begun > _STABLE_SECONDS:
+                self._backoff.reset()
             await asyncio.sleep(self._backoff.next())
 
     async def _connection(self) -> AsyncGenerator[Event | Connected, None]:

@@ -8,10 +8,11 @@ from agent_bridge.channel.errors import AmbiguousError, UnknownError
 from agent_bridge.channel.model import Message
 from agent_bridge.cli.messages_shown import first_line, shown_name
 from agent_bridge.cli.printing import harmless_line
-from agent_bridge.client.http import Registry
+from agent_bridge.client.http import Registry, View
 
 _PAGE = 200
-_PAGES = 50
+_MOST_PAGES = 50
+_VIEWS: tuple[View, ...] = ("open", "all")
 _LISTED = 8
 
 
@@ -21,19 +22,17 @@ def find_message(registry: Registry, agent_id: str, key: str, conversation: str 
     Raises UnknownError, or AmbiguousError with the candidates.
     """
     found: dict[str, Message] = {}
-    for message in _where(registry, agent_id, conversation):
-        if message.message_id == key:
-            return message
-        if key and message.message_id.startswith(key):
-            found[message.message_id] = message
+    for messages in _pages(registry, agent_id, conversation):
+        for message in messages:
+            if message.message_id == key:
+                return message
+            if key and message.message_id.startswith(key):
+                found[message.message_id] = message
     if len(found) > 1:
-        shown = [
-            f"{harmless_line(one.message_id)}  {first_line(one.content)}"
-            for one in list(found.values())[:_LISTED]
-        ]
+        shown = [f"{harmless_line(one.message_id)}  {first_line(one.content)}" for one in found.values()]
         raise AmbiguousError(
             f"{shown_name(key)!r} means several messages.",
-            detail="\n".join(shown),
+            detail="\n".join(shown[:_LISTED]),
             remedy="Say more of the id.",
         )
     if not found:
@@ -45,15 +44,18 @@ def find_message(registry: Registry, agent_id: str, key: str, conversation: str 
     return next(iter(found.values()))
 
 
-def _where(registry: Registry, agent_id: str, conversation: str | None) -> Iterator[Message]:
+def _pages(registry: Registry, agent_id: str, conversation: str | None) -> Iterator[tuple[Message, ...]]:
+    """Where it may be: in the conversation; else in the inbox, what still awaits its recipient first."""
     before: str | None = None
-    for _ in range(_PAGES):
-        if conversation is not None:
-            thread = registry.conversation(conversation, limit=_PAGE, before=before)
-            messages, before = thread.messages, thread.next_before
-        else:
-            page = registry.inbox(agent_id, view="all", limit=_PAGE, before=before)
-            messages, before = page.items, page.next_before
-        yield from messages
-        if before is None:
-            return
+    for view in _VIEWS if conversation is None else _VIEWS[:1]:
+        for _ in range(_MOST_PAGES):
+            if conversation is None:
+                page = registry.inbox(agent_id, view=view, limit=_PAGE, before=before)
+                messages, before = page.items, page.next_before
+            else:
+                thread = registry.conversation(conversation, limit=_PAGE, before=before)
+                messages, before = thread.messages, thread.next_before
+            yield messages
+            if before is None:
+                break
+        before = None

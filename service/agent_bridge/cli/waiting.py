@@ -8,6 +8,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
+from agent_bridge.channel.errors import UnknownError
 from agent_bridge.channel.model import Ack, AckState, Draft, Message
 from agent_bridge.channel.states import higher
 from agent_bridge.cli import registry_access
@@ -15,8 +16,9 @@ from agent_bridge.cli.event_stream import Connected, Event, EventStream, Lost
 from agent_bridge.cli.person import Person
 from agent_bridge.cli.presence import Presence, present
 from agent_bridge.client import address, answers
-from agent_bridge.client.answers import Posted
+from agent_bridge.client.answers import AnswerError, Posted
 from agent_bridge.client.http import Registry
+from agent_bridge.errors import NotRunningError
 
 T = TypeVar("T")
 
@@ -77,25 +79,34 @@ class Wait:
     async def _consider(self, item: Event | Connected | Lost, waited: Waited, presence: Presence) -> None:
         if isinstance(item, Connected):
             presence.refresh()
-            if item.gap:
-                await self._look(waited)
-        elif isinstance(item, Event) and item.type == "channel.ack":
+            await self._look(waited)
+        elif isinstance(item, Event):
+            with suppress(AnswerError):  # a newer registry's words about something else
+                await self._happened(item, waited)
+
+    async def _happened(self, item: Event, waited: Waited) -> None:
+        if item.type == "channel.ack":
             ack = answers.ack(item.data)
-            if ack.message_id == waited.posted.message.message_id:
+            if ack.message_id != waited.posted.message.message_id:
+                return
+            if ack.state is AckState.ANSWERED:
+                await self._look(waited)  # for the answer itself
+            else:
                 self._acknowledged(ack, waited)
-                if waited.state is AckState.ANSWERED:
-                    await self._look(waited)
-        elif isinstance(item, Event) and item.type == "channel.message":
+        elif item.type == "channel.message":
             message = answers.message(item.data)
             if message.reply_to == waited.posted.message.message_id:
                 self._answered(message, waited)
 
     async def _look(self, waited: Waited) -> None:
-        """What has become of it, as the registry has stored it."""
+        """What has become of it, as the registry has stored it; once more when it is back, if it is away."""
         message = waited.posted.message
-        thread = await asyncio.to_thread(
-            self._ask, lambda registry: registry.conversation(message.conversation_id, limit=200)
-        )
+        try:
+            thread = await asyncio.to_thread(
+                self._ask, lambda registry: registry.conversation(message.conversation_id, limit=200)
+            )
+        except (NotRunningError, UnknownError):
+            return  # away, or with another database
         for ack in thread.acks:
             if ack.message_id == message.message_id:
                 self._acknowledged(ack, waited)
