@@ -31,8 +31,8 @@ class Proxy:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._server.close()
-        for task in self._tasks:
-            task.cancel()
+        for writer in self._open:
+            writer.transport.abort()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def cut(self, share: float) -> None:
