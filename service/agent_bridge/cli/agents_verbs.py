@@ -14,6 +14,7 @@ from agent_bridge.cli.agent_rows import agents_table, pick, row
 from agent_bridge.cli.app import Verbs
 from agent_bridge.cli.messages_shown import moment, shown_name
 from agent_bridge.cli.printing import harmless_line
+from agent_bridge.cli.recipient import project_meant
 from agent_bridge.cli.registry_access import IdentityOption, connect
 from agent_bridge.cli.result import Result, info
 from agent_bridge.daemon import processes
@@ -39,7 +40,10 @@ def agents(
         str | None, typer.Option("--skill", metavar="SKILL", help="With this skill or tag.")
     ] = None,
     project: Annotated[
-        str | None, typer.Option("--project", metavar="TEXT", help="With this in the project's path or name.")
+        str | None,
+        typer.Option(
+            "--project", metavar="TEXT", help="With this in the project's path or name; `.` is here."
+        ),
     ] = None,
     client: Annotated[
         str | None, typer.Option("--client", metavar="TEXT", help="With this in the client program's name.")
@@ -51,7 +55,11 @@ def agents(
     if context.invoked_subcommand is not None:
         return Result("agents")
     with connect(identity) as registry:
-        found = registry.agents(skill=skill, project=project, healthy=None if every else True)
+        found = registry.agents(
+            skill=skill,
+            project=None if project is None else project_meant(project),
+            healthy=None if every else True,
+        )
     rows = [(wire, row(wire)) for wire in found]
     if client is not None:
         rows = [(wire, one) for wire, one in rows if client.casefold() in (one.client_name or "").casefold()]

@@ -30,7 +30,7 @@ def recipient(rows: Iterable[AgentRow], target: str, who: Person, *, client: str
     if named:
         return _only([bridged(one, own) for one in named], target)
     try:
-        return resolve(rows, _with(asked, project=_path(target), client_type=client))
+        return resolve(rows, _with(asked, project=project_meant(target), client_type=client))
     except UnknownError as error:
         if target.startswith("client-"):
             return resolve(rows, _with(asked, client_id=target))  # or it says what became of that one
@@ -55,8 +55,8 @@ def _only(rows: list[AgentRow], target: str) -> AgentRow:
     return different[0]
 
 
-def _path(target: str) -> str:
-    """A relative path of a directory as the whole path, anything else as it is."""
+def project_meant(target: str) -> str:
+    """A relative path of a directory (`.`) as the whole path, anything else as it is."""
     is_relative = target.startswith((".", "~")) or "/" in target
     whole = os.path.realpath(os.path.expanduser(target))  # noqa: PTH111 - "~nobody" is left as it is, no error
     return whole if is_relative and os.path.isdir(whole) else target  # noqa: PTH112

@@ -84,6 +84,15 @@ def test_filters(people: dict[str, str], server: str, words: tuple[str, ...], fo
     assert _listed(*words) == {known[name] for name in found}
 
 
+def test_the_project_of_this_directory(channel: Channel) -> None:
+    _register(channel, "here-1", projectPath=str(channel.home))
+    try:
+        assert _listed("--project", ".") == {"here-1"}
+    finally:
+        with channel.registry() as registry:
+            registry.deregister("here-1")
+
+
 def test_nobody(channel: Channel) -> None:
     ran = run("agents", "--project", "nowhere")
     assert (ran.code, ran.out) == (0, "")

@@ -99,14 +99,14 @@ def test_a_broadcast_is_in_everybodys_until_they_saw_it(say: Say) -> None:
 
 
 def test_hostile_text_is_shown_as_text(say: Say) -> None:
-    say(HOSTILE.replace("\x00", ""), expects_response=True)
+    say(HOSTILE, expects_response=True)
     ran = run("inbox")
-    assert not [sign for sign in ran.out if sign in "\x1b\x07\u202e\r"]
-    assert "\\x1b]0;owned\\x07\\x1b[2J\\u202eevil" in ran.out
+    assert not [sign for sign in ran.out if sign in "\x1b\x07\u202e\r\x00"]
+    assert "\\x1b]0;owned\\x07\\x1b[2J\\u202eevil\\x00\n" in ran.out
     assert "\n    2026-01-01 00:00:00  root -> you" in ran.out
     raw = run("inbox", "--json")
     assert raw.out.isascii()
-    assert raw.json["data"]["messages"][0]["content"] == HOSTILE.replace("\x00", "")
+    assert raw.json["data"]["messages"][0]["content"] == HOSTILE
 
 
 def test_a_long_text_is_cut_unless_asked_for(say: Say) -> None:

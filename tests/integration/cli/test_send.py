@@ -220,6 +220,11 @@ def test_a_text_that_isnt_utf8(claude: str) -> None:
     assert run("send", claude, "-", stdin=b"\xff\xfe\xfa").code == 2
 
 
+def test_a_text_that_is_too_large(claude: str) -> None:
+    ran = run("send", claude, "-", "--json", stdin="a" * (9 << 20))
+    assert (ran.code, [one["code"] for one in ran.json["errors"]]) == (1, ["too_large"])
+
+
 def test_the_candidates_are_named(channel: Channel, claude: str) -> None:
     with channel.agent("airport") as other:
         ran = run("send", "client-", "x")
