@@ -175,6 +175,7 @@ class Hub:
             "sockets": {
                 "open": len(peers),
                 "identified": sum(peer.agent_id is not None for peer in peers),
+                "replaying": len(self._tasks),
                 "frames_waiting": sum(peer.connection.waiting for peer in peers),
                 **asdict(self.traffic),
                 "frames_sent": self.traffic.frames_sent + sum(peer.connection.frames_sent for peer in peers),

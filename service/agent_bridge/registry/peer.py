@@ -55,6 +55,7 @@ class Peer:
         "_in_flight",
         "_joining",
         "_overflowed",
+        "_room",
         "agent_id",
         "connection",
         "floor",
@@ -62,7 +63,6 @@ class Peer:
         "is_live",
         "is_lost",
         "named",
-        "room",
         "round",
         "wants",
     )
@@ -81,8 +81,7 @@ class Peer:
         self.is_lost = False
         self.round = 0
         """Which replay is under way: an older one ends when a newer begins."""
-        self.room: asyncio.Future[None] | None = None
-        """What a replay waits on, until the peer has taken what was sent."""
+        self._room: asyncio.Future[None] | None = None
         self._joining: list[bytes] | None = None
         self._overflowed = False
         self._backlog: deque[bytes] = deque()
@@ -166,7 +165,7 @@ class Peer:
 
     def relieve(self) -> None:
         """Handle what waits, as far as that is possible by now."""
-        while self._backlog and not self._is_full() and not self.is_lost:
+        while self._backlog and self.connection.is_open and not self._is_full():
             self._hub.guarded(self, self._handle, self._backlog.popleft())
         if not self._backlog:
             self.connection.read_on(reading=True)
@@ -189,15 +188,16 @@ class Peer:
         self._hub.cut_off(self, why)
 
     async def has_room(self) -> bool:
-        """Wait until the peer has taken what was sent before. False: it is gone."""
-        while self.connection.is_congested and not self.is_lost:
-            self.room = asyncio.get_running_loop().create_future()
-            await self.room
-        return not self.is_lost
+        """Wait until the peer has taken what was sent before. False: it is gone, or about to go."""
+        while self.connection.is_congested and self.connection.is_open:
+            if self._room is None or self._room.done():
+                self._room = asyncio.get_running_loop().create_future()
+            await self._room
+        return self.connection.is_open
 
     def _make_room(self) -> None:
-        if self.room is not None and not self.room.done():
-            self.room.set_result(None)
+        if self._room is not None and not self._room.done():
+            self._room.set_result(None)
 
     def _is_full(self) -> bool:
         return (

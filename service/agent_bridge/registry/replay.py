@@ -119,7 +119,7 @@ class _Pages:
         """Whether nobody needs the rest: the peer is gone or was answered otherwise, or the database is
         another one by now."""
         peer = self._peer
-        return peer.is_lost or peer.round != self._round or self._hub.epoch != self._epoch
+        return not peer.connection.is_open or peer.round != self._round or self._hub.epoch != self._epoch
 
     async def send_next(self, upto: int) -> bool | None:
         """Send the next page; True when it was the last one up to `upto`, None when it can't be read."""

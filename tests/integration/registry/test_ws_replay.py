@@ -134,6 +134,34 @@ def test_many_large_messages_are_replayed_to_a_slow_reader(registry: Running) ->
     assert [frame["data"]["messageId"] for frame in seen] == stored
 
 
+def test_a_replay_ends_when_the_socket_becomes_somebody_else(registry: Running) -> None:
+    stored = [registry.post("changing", content="x" * 20_000)["messageId"] for _ in range(200)]
+    with registry.connect("changing", "events=none", max_queue=1) as socket:
+        socket.say("identify", agentId="first", since=0)
+        socket.say("identify", agentId="second", since=0)
+        seen: list[dict[str, Any]] = []
+        while socket.until("identified", seen)["agentId"] == "first":
+            pass
+        seen.clear()
+        socket.until("replayed", seen)
+
+        told = [frame["data"]["messageId"] for frame in seen]
+        assert told == stored
+        assert socket.all_until_now() == []
+    registry.wait_for(lambda: registry.hub.describe()["sockets"]["replaying"] == 0)
+
+
+def test_a_replay_to_a_peer_that_goes_is_over(registry: Running) -> None:
+    for _ in range(200):
+        registry.post("going", content="x" * 50_000)
+    socket = registry.connect("going", "events=none", max_queue=1)
+    socket.say("identify", agentId="me", since=0)
+    registry.wait_for(lambda: registry.hub.describe()["sockets"]["replaying"] == 1)
+    socket.connection.socket.close()
+
+    registry.wait_for(lambda: registry.hub.describe()["sockets"]["replaying"] == 0)
+
+
 def test_a_restart_keeps_messages_and_cursors(tmp_path: Path) -> None:
     with Running(tmp_path) as running:
         known = running.post(content="known", toAgentId="me")
