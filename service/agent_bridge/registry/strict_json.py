@@ -19,8 +19,12 @@ DEPTH_LIMIT = 32
 """How deeply objects and lists may be nested in a free value (`meta`, `payload`, `card`)."""
 VALUES_LIMIT = 10_000
 """How many values such a free value may hold."""
+COMMAS_LIMIT = 250_000
+"""Commas outside of strings that a text may have: reading millions of values would stop everybody."""
 LARGEST = 2**63 - 1
 """The largest number, and its negative the smallest, that such a value may hold."""
+_DIGITS_LIMIT = 100
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -28,6 +32,7 @@ def read(text: bytes | bytearray | memoryview | str) -> Any:  # noqa: ANN401 - J
     """The value of a JSON text. Raises InvalidError, which says what is wrong with it."""
     try:
         decoded = text if isinstance(text, str) else str(text, "utf-8")
+        _check_count(decoded)
         value = _DECODER.decode(decoded)
         if _SURROGATE.search(decoded):
             from_json(decoded)
@@ -60,6 +65,12 @@ def check_free(value: object, name: str, most: int = VALUES_LIMIT) -> None:
     raise InvalidError(f"{name} can't be used", detail=f"it is nested more than {DEPTH_LIMIT} deep")
 
 
+def _check_count(text: str) -> None:
+    # Counting is quick; taking the strings out isn't, so it is done only where it can matter.
+    if text.count(",") > COMMAS_LIMIT and _STRING.sub("", text).count(",") > COMMAS_LIMIT:
+        raise InvalidError("This JSON holds too many values", detail=f"over {COMMAS_LIMIT}")
+
+
 def _check_level(level: list[object], name: str) -> list[object]:
     below: list[object] = []
     for value in level:
@@ -83,8 +94,15 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return made
 
 
+def _whole(digits: str) -> int:
+    # The time that reading a number takes grows with the square of its length.
+    if len(digits) > _DIGITS_LIMIT:
+        raise InvalidError("This JSON can't be read", detail=f"a number has over {_DIGITS_LIMIT} digits")
+    return int(digits)
+
+
 def _refuse_constant(constant: str) -> NoReturn:
     raise InvalidError("This isn't JSON", detail=f"{constant} is no JSON number")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_refuse_constant)
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_refuse_constant, parse_int=_whole)

@@ -64,6 +64,19 @@ def test_what_has_no_one_meaning_is_refused(text: bytes, said: str) -> None:
     assert said in refused.value.sentence()
 
 
+@pytest.mark.parametrize("value", ["[]", "{}", "1", '"a"', r'"\""'])
+def test_so_many_values_that_reading_them_would_stop_everybody_are_refused(value: str) -> None:
+    text = f"[{','.join([value] * (strict_json.COMMAS_LIMIT + 2))}]"
+    with pytest.raises(InvalidError, match="too many values"):
+        strict_json.read(text)
+
+
+@pytest.mark.parametrize("text", [",", r"\",\\", "a,\nb,"])
+def test_commas_within_a_text_are_none(text: str) -> None:
+    value = [text * (strict_json.COMMAS_LIMIT + 2), {"a": text}]
+    assert strict_json.read(json.dumps(value)) == value
+
+
 def test_a_surrogate_pair_is_one_character() -> None:
     assert strict_json.read(b'"\\ud83d\\ude00"') == "\U0001f600"
 
