@@ -179,6 +179,29 @@ def test_a_server_killed_under_the_writer_hands_every_write_back_once(cluster: C
     database.close()
 
 
+def test_a_server_that_hangs_doesnt_keep_the_service_from_ending(cluster: Cluster) -> None:
+    database = Database(Place.of(cluster.url(cluster.new_database())), MIGRATIONS, patience_s=0.2)
+    database.open()
+    inside, go_on = threading.Event(), threading.Event()
+
+    def hang(*_: object) -> list[Done]:
+        inside.set()
+        go_on.wait(PATIENCE)
+        return [Done(True)]
+
+    writer = Writer(database, hang, lambda _settled: None, now=Timeline().now)
+    writer.start()
+    writer.submit(Send(Draft(identity="global", from_agent_id="ann", kind=Kind.CHAT, content="x")))
+    assert inside.wait(PATIENCE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("agent_bridge.channel.storage.writer._GRACE_S", 0.1)
+        writer.close(timeout=0.1)
+    database.close()
+    go_on.set()
+    writer._thread.join(PATIENCE)
+    database.close()
+
+
 def test_two_registries_take_turns(database: Database) -> None:
     """What is numbered in a transaction is committed in that order, whoever writes."""
     other = Database(replace(database.place), MIGRATIONS)

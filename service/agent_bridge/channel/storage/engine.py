@@ -83,11 +83,16 @@ class Database:
         self._ensure_open()
 
     def close(self) -> None:
-        """Wait for whoever reads or writes, then close; later reads and writes are refused."""
-        with self._gate.alone():
-            self._is_closed = True
-            self._backend.close()
-            self._is_open = False
+        """Wait for whoever reads or writes, then close; later reads and writes are refused.
+
+        Who hangs in a server or disk that doesn't answer isn't waited for longer than `patience_s`."""
+        self._is_closed = True
+        try:
+            with self._gate.alone(self._patience_s):
+                self._backend.close()
+                self._is_open = False
+        except TimeoutError:
+            _log.error("the message database doesn't answer and is left as it is", path=self.place.shown)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:

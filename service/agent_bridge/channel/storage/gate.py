@@ -31,14 +31,18 @@ class Gate:
                     self._changed.notify_all()
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Wait until all users have left; nobody comes in until the end."""
+    def alone(self, patience_s: float | None = None) -> Iterator[None]:
+        """Wait until all users have left; nobody comes in until the end.
+
+        Raises TimeoutError where they don't leave within `patience_s`."""
         with self._changed:
-            while self._closed:
-                self._changed.wait()
+            if not self._changed.wait_for(lambda: not self._closed, patience_s):
+                raise TimeoutError
             self._closed = True
-            while self._users:
-                self._changed.wait()
+            if not self._changed.wait_for(lambda: not self._users, patience_s):
+                self._closed = False
+                self._changed.notify_all()
+                raise TimeoutError
         try:
             yield
         finally:

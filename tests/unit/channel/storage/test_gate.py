@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import time
 
+import pytest
+
 from agent_bridge.channel.storage.gate import Gate
 
 PATIENCE = 10.0
@@ -74,6 +76,16 @@ def test_one_who_waits_to_be_alone_goes_before_new_users() -> None:
     closer.join(PATIENCE)
     user.join(PATIENCE)
     assert order == ["alone", "user"]
+
+
+def test_patience_has_an_end_and_leaves_the_gate_open() -> None:
+    gate = Gate()
+    with gate.shared():
+        with pytest.raises(TimeoutError), gate.alone(0.01):
+            pass
+        _run_all([lambda: gate.shared().__enter__()])
+    with gate.shared():
+        pass
 
 
 def test_a_failure_inside_opens_it_again() -> None:
