@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from agent_bridge.channel.clock import Timeline
 from agent_bridge.channel.errors import InvalidError, StorageError, TooManyError, UnknownError
 from agent_bridge.channel.model import AckState, ActorType, ConversationStatus, Kind
 from agent_bridge.channel.storage.answers import ConversationQuery
 from agent_bridge.channel.storage.place import Place
+from agent_bridge.channel.storage.store import Store
 from agent_bridge.channel.writes import Acknowledge, Acknowledged, Retry, Revive, Send, Sent, Suppress
 from integration.channel.records import START, Records, acknowledge, draft
 
@@ -274,6 +276,54 @@ def test_what_no_database_should_get_is_refused(each_records: Records, fields: d
         each_records.send("odd", **fields)
     assert each_records.store.last_seq() == 0
     assert each_records.send().message.seq == 1
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800", "two\nlines"])
+def test_what_can_be_no_name_is_not_found(each_records: Records, name: str) -> None:
+    store = each_records.store
+    sent = each_records.send(to_agent_id=None).message
+
+    assert store.message("global", name) is store.message(name, sent.message_id) is None
+    for identity, conversation in (("global", name), (name, sent.conversation_id), (None, name)):
+        with pytest.raises(UnknownError):
+            store.conversation(identity, conversation)
+    for identity, agent in ((name, "bob"), ("global", name)):
+        assert store.inbox(identity, agent).items == ()
+        assert store.inbox_count(identity, agent) == 0
+        for query in (
+            ConversationQuery(identity=identity, participant=agent),
+            ConversationQuery(identity=identity, agent_id=agent),
+        ):
+            assert store.conversations(query).items == ()
+            assert store.conversation_count(query) == 0
+    assert store.events_since(name, 0) == []
+    assert store.inbox("global", "bob").items != ()
+
+
+def test_a_large_text_of_nuls_comes_back(records: Records) -> None:
+    text = "\0" * (5 << 20)
+    sent = records.send(text).message
+
+    found = records.store.message("global", sent.message_id)
+    assert found is not None
+    assert found.content == text
+
+
+def test_a_listener_that_fails_keeps_no_caller_waiting(tmp_path: Path) -> None:
+    told = []
+
+    def fails(settled: object) -> None:
+        told.append(settled)
+        raise ValueError("broken")
+
+    store = Store(Place.file(tmp_path / "channel.sqlite"), Timeline(), on_commit=fails)
+    store.open()
+    try:
+        for _ in range(2):
+            assert isinstance(store.call(Send(draft()), timeout=20), Sent)
+    finally:
+        store.close()
+    assert len(told) == 2
 
 
 def test_a_write_in_one_batch_builds_on_the_one_before(each_records: Records) -> None:

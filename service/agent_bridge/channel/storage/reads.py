@@ -86,7 +86,7 @@ def conversation(
     else:
         found = connection.execute(_OF_ONE, asked | {"identity": identity}).first()
     if found is None:
-        raise UnknownError("Conversation not found", detail=f"no conversation {conversation_id}")
+        raise unknown_conversation()
     asked |= {"identity": found.identity}
     place = (1 << 63) - 1 if before is None else max(0, min(before, (1 << 63) - 1))
     rows = connection.execute(THREAD, asked | {"before": place, "rows": limit + 1}).all()
@@ -108,6 +108,11 @@ def conversation(
         archived=bool(found.archived),
         next=messages[0].seq if len(rows) > limit else None,
     )
+
+
+def unknown_conversation() -> UnknownError:
+    """The error for a conversation that isn't there, in whichever identity."""
+    return UnknownError("Conversation not found")
 
 
 def counts(connection: sa.Connection) -> dict[str, int]:

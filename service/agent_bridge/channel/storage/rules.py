@@ -13,6 +13,7 @@ from agent_bridge.channel.errors import TooManyError, UnknownError
 from agent_bridge.channel.model import Ack, AckState, ActorType, Draft, Kind, Message
 from agent_bridge.channel.storage.batch import Batch, Held, Key, Talk
 from agent_bridge.channel.storage.events import ack_event, message_event, suppression_event
+from agent_bridge.channel.storage.reads import unknown_conversation
 from agent_bridge.channel.storage.rows import ack_row, detail_of, payload_of
 from agent_bridge.channel.writes import Acknowledge, Acknowledged, Done, Event, Retry, Revive, Sent, Suppress
 
@@ -112,7 +113,7 @@ def suppress(batch: Batch, write: Suppress) -> Done:
     """Hide a conversation from one agent."""
     key = write.identity, write.conversation_id
     if key not in batch.talks:
-        raise _unknown_conversation(write.conversation_id)
+        raise unknown_conversation()
     if write.agent_id in batch.hidden[key]:
         return Done(changed=False)
     return Done(changed=True, events=(_hide(batch, key, write.agent_id, hidden=True),))
@@ -211,12 +212,8 @@ def _hide(batch: Batch, key: Key, agent_id: str, *, hidden: bool) -> Event:
 def _held(batch: Batch, identity: str, conversation_id: str, message_id: str) -> Held:
     held = batch.messages.get((identity, message_id))
     if held is None or held.message.conversation_id != conversation_id:
-        raise UnknownError("Message not found", detail=f"no message {message_id} in {conversation_id}")
+        raise UnknownError("Message not found")
     return held
-
-
-def _unknown_conversation(conversation_id: str) -> UnknownError:
-    return UnknownError("Conversation not found", detail=f"no conversation {conversation_id}")
 
 
 def _talk(batch: Batch, identity: str, conversation_id: str) -> Talk:
