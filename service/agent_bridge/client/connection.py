@@ -15,7 +15,7 @@ from agent_bridge.client.intake import Intake, Mode
 from agent_bridge.client.link import Link
 from agent_bridge.client.outbox import Outbox, Request
 from agent_bridge.client.timing import Timing
-from agent_bridge.errors import NotRunningError
+from agent_bridge.errors import AgentBridgeError, NotRunningError
 
 PAGE = 100
 """Messages that are fetched from the inbox at a time."""
@@ -28,6 +28,7 @@ class Connection:
     """Carries the session's state over one link. `run` returns never: it raises what ended the connection.
 
     `is_for_us` tells which messages are to be shown; `on_event` gets every frame but answers to requests;
+    `on_trouble` what is wrong though the connection stands, None when it is right again;
     `room` is set when there may be something to fetch; `wake` when there is something to show.
     """
 
@@ -42,6 +43,7 @@ class Connection:
         events: str,
         is_for_us: Callable[[Message], bool],
         on_event: Callable[[Mapping[str, Any]], None],
+        on_trouble: Callable[[AgentBridgeError | None], None],
         room: asyncio.Event,
         wake: Callable[[], None],
     ) -> None:
@@ -53,6 +55,7 @@ class Connection:
         self._events = events
         self._is_for_us = is_for_us
         self._on_event = on_event
+        self._on_trouble = on_trouble
         self._room = room
         self._wake = wake
 
@@ -120,7 +123,8 @@ class Connection:
     def _arrived(self, frame: Mapping[str, Any]) -> None:
         try:
             message = answers.message(frame.get("data"))
-        except AnswerError:
+        except AnswerError as error:
+            self._on_trouble(error)
             return
         if not self._is_for_us(message):
             return
@@ -193,7 +197,8 @@ class Connection:
                 before = page.next_before
                 if not self._feed(page.items) or before is None:
                     break
-        except (ChannelError, NotRunningError, AnswerError):
+        except (ChannelError, NotRunningError, AnswerError) as error:
+            self._on_trouble(error)
             if self._intake.run == run:
                 self._intake.break_off(Mode.BEHIND)
             await asyncio.sleep(self._timing.first_s)
@@ -202,6 +207,7 @@ class Connection:
             self._intake.break_off(Mode.BEHIND)
             raise
         self._intake.finish()
+        self._on_trouble(None)
         self._wake()
 
     def _feed(self, messages: tuple[Message, ...]) -> bool:

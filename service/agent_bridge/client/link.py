@@ -18,6 +18,9 @@ from agent_bridge.client.address import Address
 from agent_bridge.client.answers import Page
 from agent_bridge.client.requests import Registration
 from agent_bridge.errors import NotRunningError
+from agent_bridge.log import get_logger
+
+_log = get_logger("client")
 
 SUPERSEDED = 4001
 """The close code by which the registry says that a newer connection has taken over."""
@@ -177,8 +180,8 @@ def _readable(wires: list[object]) -> tuple[Message, ...]:
     for wire in wires:
         try:
             found.append(answers.message(wire))
-        except answers.AnswerError:
-            continue
+        except answers.AnswerError as error:
+            _log.warning("a message of the inbox can't be understood", error=error)
     return tuple(found)
 
 

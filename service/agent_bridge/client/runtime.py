@@ -97,7 +97,7 @@ class Session:
         self.registration = registration
         self.state = State.CONNECTING
         self.trouble: AgentBridgeError | None = None
-        """Why the last connection ended or couldn't be made."""
+        """Why the last connection ended or couldn't be made, or what is wrong with this one."""
         self._timing = timing or Timing()
         self._actor = actor
         self._events = events
@@ -292,6 +292,7 @@ class Session:
                 events=self._events,
                 is_for_us=self._is_for_us,
                 on_event=self._tell,
+                on_trouble=self._note,
                 room=self._room,
                 wake=self._showing.wake,
             )
@@ -374,6 +375,9 @@ class Session:
             actor_type=self._actor,
             detail=detail,
         )
+
+    def _note(self, trouble: AgentBridgeError | None) -> None:
+        self.trouble = trouble
 
     def _tell(self, frame: Mapping[str, Any]) -> None:
         try:

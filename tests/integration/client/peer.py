@@ -44,6 +44,7 @@ class Peer:
         self.answers = True
         self.store_before_silence = True
         self.refusal: tuple[int, dict[str, Any]] | None = None
+        self.inbox_refusal: tuple[int, dict[str, Any]] | None = None
         self.page = 100
         self.changed = asyncio.Condition()
         self._cuts: set[asyncio.Event] = set()
@@ -225,6 +226,8 @@ class Peer:
                 if agent_id not in self.agents:
                     return 404, {"error": "Agent not found", "code": "unknown"}, []
                 return 200, {"ok": True, "timestamp": 1}, []
+            case ["GET", "channel", "inbox"] if self.inbox_refusal is not None:
+                return *self.inbox_refusal, []
             case ["GET", "channel", "inbox"]:
                 rest = [
                     one for one in self.inbox(query["agentId"]) if one["seq"] > int(query.get("before", 0))

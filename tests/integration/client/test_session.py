@@ -530,6 +530,31 @@ def test_a_session_that_is_refused_says_why_and_goes_on_trying() -> None:
     run(body)
 
 
+def test_an_inbox_that_cannot_be_read_is_told_and_read_later() -> None:
+    async def body(peer: Peer, screen: Screen) -> None:
+        await peer.post(ME, "waiting")
+        peer.inbox_refusal = (503, {"error": "The database is locked", "code": "storage"})
+        async with session(peer, screen.show) as one:
+            await one.online()
+            await peer.until(lambda: peer.asked.count(("GET", "/channel/inbox")) > 1)
+            assert "The database is locked" in one.describe()["trouble"]
+            peer.inbox_refusal = None
+            await screen.until("waiting")
+            assert one.trouble is None
+
+    run(body)
+
+
+def test_a_message_of_tomorrow_in_the_inbox_holds_up_no_other() -> None:
+    async def body(peer: Peer, screen: Screen) -> None:
+        await peer.post(ME, "?", kind="a kind of tomorrow")
+        await peer.post(ME, "known")
+        async with session(peer, screen.show):
+            await screen.until("known")
+
+    run(body)
+
+
 def test_closing_lets_a_callback_finish_and_its_receipt_out() -> None:
     async def body(peer: Peer, _screen: Screen) -> None:
         begun, may_go = asyncio.Event(), asyncio.Event()
