@@ -184,7 +184,7 @@ def test_it_ends_well_sockets_are_told_and_the_database_is_whole_in_one_file(sta
             while_open(lambda: hear(peer, set()))
         assert peer.close_code == 1001
     assert service.process.wait(5) == 0
-    assert time.monotonic() - started < 2.0
+    assert time.monotonic() - started < 5.0
     assert not paths.registry_address().exists()
     with pytest.raises(NotRunningError):
         find()
@@ -215,7 +215,7 @@ def test_what_is_answered_while_it_ends_is_stored(start_service: Starter) -> Non
     assert enough.wait(20)
     started = time.monotonic()
     assert service.end() == 0
-    assert time.monotonic() - started < 3.0
+    assert time.monotonic() - started < 6.0
     for writer in writers:
         writer.join(20)
     start_service()
