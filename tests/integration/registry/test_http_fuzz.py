@@ -34,7 +34,7 @@ _BODIES = {
 }
 _NOISE = st.binary(min_size=1, max_size=6) | st.sampled_from(
     [b"\r\n", b"\r\n\r\n", b"%00", b"%ff", b"%2F", b"\x00", b'"', b"{", b"[", b"*", b"..", b"\xed\xa0\x80",
-     b"NaN", b"\\ud800", b"1e999", b"-1", b"99999999999999999999", b"chunked", b"Transfer-Encoding: chunked\r\n"]
+     b"NaN", b"\\ud800", b"1e999", b"-1", b"9" * 20, b"chunked", b"Transfer-Encoding: chunked\r\n"]
 )  # fmt: skip
 _EDITS = st.lists(
     st.tuples(st.integers(0, 2000), st.integers(0, 8), st.just(b"") | _NOISE), min_size=1, max_size=4
