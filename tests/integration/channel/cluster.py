@@ -15,6 +15,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import psycopg
+
 USER = "keeper"
 PASSWORD = "open sesame"
 _START_S = 60
@@ -38,6 +40,7 @@ class Cluster:
         self._data = self._directory / "data"
         self.port = _free_port()
         self._made = 0
+        self._free: list[str] = []
 
     def start(self) -> None:
         """Make the cluster if there is none, start the server and wait until it answers."""
@@ -56,11 +59,20 @@ class Cluster:
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def new_database(self) -> str:
-        """Make an empty database and return its name."""
+        """An empty database; its name."""
+        if self._free:
+            return self._free.pop()
         self._made += 1
         name = f"channel{self._made}"
         self.run_sql(f"CREATE DATABASE {name}")
         return name
+
+    def give_back(self, name: str) -> None:
+        """Empty a database and keep it for the next test: a new one is a thousand files."""
+        self.end_connections(name)
+        self.run_sql("DROP SCHEMA public CASCADE", name)
+        self.run_sql("CREATE SCHEMA public", name)
+        self._free.append(name)
 
     def url(self, name: str) -> str:
         """The `database_url` of a database, by way of the socket."""
@@ -76,11 +88,12 @@ class Cluster:
         everybody = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname"
         self.run_sql(f"{everybody} = '{name}'")
 
-    def run_sql(self, statement: str) -> str:
-        """Run a statement as the cluster's owner and return what it prints."""
-        done = self._run("psql", "-X", "-At", "-h", self._directory, "-p", str(self.port), "-U", USER,
-                         "-d", "postgres", "-c", statement)  # fmt: skip
-        return done.stdout.strip()
+    def run_sql(self, statement: str, database: str = "postgres") -> None:
+        """Carry out a statement as the cluster's owner."""
+        with psycopg.connect(
+            host=str(self._directory), port=self.port, user=USER, dbname=database, autocommit=True
+        ) as connection:
+            connection.execute(statement.encode())
 
     def _make(self) -> None:
         if os.getuid() == 0:

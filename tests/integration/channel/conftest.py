@@ -31,9 +31,17 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def postgresql_url(cluster: Cluster) -> str:
-    """The `database_url` of an empty database on that server."""
-    return cluster.url(cluster.new_database())
+def database_name(cluster: Cluster) -> Iterator[str]:
+    """An empty database on that server."""
+    name = cluster.new_database()
+    yield name
+    cluster.give_back(name)
+
+
+@pytest.fixture
+def postgresql_url(cluster: Cluster, database_name: str) -> str:
+    """Its `database_url`."""
+    return cluster.url(database_name)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -40,18 +40,18 @@ def database(postgresql_url: str) -> Iterator[Database]:
     opened.close()
 
 
-def test_with_a_password(cluster: Cluster) -> None:
-    database = Database(Place.of(cluster.address(cluster.new_database())), MIGRATIONS)
+def test_with_a_password(cluster: Cluster, database_name: str) -> None:
+    database = Database(Place.of(cluster.address(database_name)), MIGRATIONS)
     database.write(adding("one"))
     assert bodies_in(database) == ["one"]
     assert PASSWORD not in str(database.health())
     database.close()
 
 
-def test_a_wrong_password_is_told_and_not_shown(cluster: Cluster) -> None:
+def test_a_wrong_password_is_told_and_not_shown(cluster: Cluster, database_name: str) -> None:
     stream = io.StringIO()
     log.configure("debug", to_terminal=False, stream=stream)
-    database = Database(Place.of(cluster.address(cluster.new_database(), "close sesame")), MIGRATIONS)
+    database = Database(Place.of(cluster.address(database_name, "close sesame")), MIGRATIONS)
     try:
         with pytest.raises(LostError, match="password authentication failed") as caught:
             database.open()
@@ -66,8 +66,8 @@ def test_a_wrong_password_is_told_and_not_shown(cluster: Cluster) -> None:
     assert caught.value.__cause__ is None
 
 
-def test_a_server_that_restarts_is_used_again(cluster: Cluster) -> None:
-    database = Database(Place.of(cluster.url(cluster.new_database())), MIGRATIONS)
+def test_a_server_that_restarts_is_used_again(cluster: Cluster, database_name: str) -> None:
+    database = Database(Place.of(cluster.url(database_name)), MIGRATIONS)
     database.write(adding("before"))
     assert bodies_in(database) == ["before"]
     cluster.stop()
@@ -112,10 +112,10 @@ def test_a_connection_lost_within_a_transaction(database: Database, cluster: Clu
 
 @pytest.mark.parametrize(("cut", "runs"), [("after", 1), ("before", 2)])
 def test_a_commit_whose_answer_is_lost_is_neither_lost_nor_done_twice(
-    cluster: Cluster, cut: str, runs: int
+    cluster: Cluster, database_name: str, cut: str, runs: int
 ) -> None:
     relay = Relay(cluster.port)
-    database = Database(_through(relay, cluster, cluster.new_database()), MIGRATIONS)
+    database = Database(_through(relay, cluster, database_name), MIGRATIONS)
     database.open()
     relay.cut = cut
     ran = 0
@@ -133,10 +133,11 @@ def test_a_commit_whose_answer_is_lost_is_neither_lost_nor_done_twice(
     relay.close()
 
 
-def test_a_commit_that_nobody_can_be_asked_about_isnt_done_again(cluster: Cluster) -> None:
-    name = cluster.new_database()
+def test_a_commit_that_nobody_can_be_asked_about_isnt_done_again(
+    cluster: Cluster, database_name: str
+) -> None:
     relay = Relay(cluster.port)
-    place = _through(relay, cluster, name)
+    place = _through(relay, cluster, database_name)
     database = Database(place, MIGRATIONS, backend=Server(place, undecided_s=0.2))
     database.open()
     relay.cut = "for good"
@@ -146,14 +147,16 @@ def test_a_commit_that_nobody_can_be_asked_about_isnt_done_again(cluster: Cluste
     assert ran == [1]
     assert database.health().state == "failed"
     database.close()
-    direct = Database(Place.of(cluster.url(name)), MIGRATIONS)
+    direct = Database(Place.of(cluster.url(database_name)), MIGRATIONS)
     assert bodies_in(direct) == ["maybe"]
     direct.close()
     relay.close()
 
 
-def test_a_server_killed_under_the_writer_hands_every_write_back_once(cluster: Cluster) -> None:
-    database = Database(Place.of(cluster.url(cluster.new_database())), MIGRATIONS)
+def test_a_server_killed_under_the_writer_hands_every_write_back_once(
+    cluster: Cluster, database_name: str
+) -> None:
+    database = Database(Place.of(cluster.url(database_name)), MIGRATIONS)
     database.open()
     settled: list[Settled] = []
 
@@ -179,8 +182,10 @@ def test_a_server_killed_under_the_writer_hands_every_write_back_once(cluster: C
     database.close()
 
 
-def test_a_server_that_hangs_doesnt_keep_the_service_from_ending(cluster: Cluster) -> None:
-    database = Database(Place.of(cluster.url(cluster.new_database())), MIGRATIONS, patience_s=0.2)
+def test_a_server_that_hangs_doesnt_keep_the_service_from_ending(
+    cluster: Cluster, database_name: str
+) -> None:
+    database = Database(Place.of(cluster.url(database_name)), MIGRATIONS, patience_s=0.2)
     database.open()
     inside, go_on = threading.Event(), threading.Event()
 
