@@ -212,20 +212,34 @@ def test_a_clock_set_back_between_two_runs_makes_nothing_younger(each_place: Pla
         assert records.store.expire(records.timeline.now()).count == 1
 
 
-def test_writes_note_the_time_at_most_once_a_second(records: Records) -> None:
-    def noted() -> str:
-        with records.store._database.reading() as connection:
-            query = "SELECT value FROM meta WHERE name = 'moment'"
-            return str(connection.exec_driver_sql(query).scalar_one())
+def noted(records: Records) -> str:
+    """The last moment that was written down."""
+    with records.store._database.reading() as connection:
+        query = "SELECT value FROM meta WHERE name = 'moment'"
+        return str(connection.exec_driver_sql(query).scalar_one())
 
+
+def test_writes_note_the_time_at_most_once_a_second(records: Records) -> None:
     records.send()
-    first = noted()
+    first = noted(records)
     records.clock.go_on(999)
     records.send()
-    assert noted() == first
+    assert noted(records) == first
     records.clock.go_on(1)
     records.send()
-    assert noted() == f"{START + 1_000} {START + 1_000}"
+    assert noted(records) == f"{START + 1_000} {START + 1_000}"
+
+
+def test_sweeps_note_the_time_and_never_back(records: Records) -> None:
+    earlier = records.timeline.now()
+    records.clock.go_on(10)
+    records.store.archive(records.timeline.now(), DAY)
+    assert noted(records) == f"{START + 10} {START + 10}"
+
+    records.store.delete_old(earlier, DAY)
+    records.store.expire(earlier)
+
+    assert noted(records) == f"{START + 10} {START + 10}"
 
 
 def test_upkeep_shortens_the_log(records: Records) -> None:
