@@ -91,12 +91,12 @@ def settle(status: int, told: httpx.Headers, body: bytes) -> Answer:
         data = json.loads(body) if body else None
     except (ValueError, RecursionError):
         if 200 <= status < 300:
-            raise _not_ours(status) from None
+            raise not_ours(status) from None
         data = None
     if 200 <= status < 300:
         return Answer(status, data, {name.lower(): value for name, value in told.items()})
     if 300 <= status < 400:
-        raise _not_ours(status)
+        raise not_ours(status)
     raise refusal(data, status)
 
 
@@ -113,7 +113,8 @@ def unanswered(error: Exception) -> NotRunningError:
     )
 
 
-def _not_ours(status: int) -> AnswerError:
+def not_ours(status: int) -> AnswerError:
+    """The error for an answer that the registry never gives."""
     return AnswerError(
         "What answers on the registry's port isn't the registry.",
         detail=f"status {status}",

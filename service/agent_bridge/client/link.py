@@ -151,7 +151,9 @@ class Link:
                 close_timeout=1,
             )
         except InvalidStatus as error:
-            raise answers.refusal(None, error.response.status_code) from None
+            told = error.response
+            exchange.settle(told.status_code, httpx.Headers(), bytes(told.body or b""))
+            raise exchange.not_ours(told.status_code) from None
         except (OSError, WebSocketException) as error:
             raise NotRunningError("The registry's WebSocket doesn't open.", detail=str(error)) from error
 

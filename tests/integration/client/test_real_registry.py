@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
-from agent_bridge.channel.errors import TooLargeError, TooManyError, WrongIdentityError
+from agent_bridge.channel.errors import ChannelError, TooLargeError, TooManyError, WrongIdentityError
 from agent_bridge.channel.model import AckState, Message
+from agent_bridge.client import answers
 from agent_bridge.client.address import Address
+from agent_bridge.client.link import Link
 from agent_bridge.client.runtime import DISPLAYED, Receipt, Registration, Session, State, Timing
 from integration.client.proxy import Proxy
 from integration.registry.running import Running
@@ -225,8 +227,12 @@ def test_a_newer_connection_takes_over_and_nothing_is_shown_twice(registry: Runn
         find = functools.partial(address, registry)
         async with session("taken", old.show, find) as first, session("writer", new.show, find) as writer:
             await first.online()
-            await writer.send("1", to="taken", conversation_id="taken")
+            first_one = await writer.send("1", to="taken", conversation_id="taken")
             await old.until(1)
+            # Until its receipt is stored, whoever takes over can't know that it was shown.
+            await asyncio.to_thread(
+                registry.wait_for, lambda: state(registry, first_one) is AckState.DISPLAYED
+            )
             async with session("taken", new.show, find) as second:
                 await second.online()
                 async with asyncio.timeout(10):
@@ -362,7 +368,7 @@ def test_receipts_are_honest(registry: Running) -> None:
 
         async with session("honest", held, lambda: address(registry)) as one:
             await one.online()
-            stored = registry.post(toAgentId="honest", conversationId="honest")
+            stored = answers.message(registry.post(toAgentId="honest", conversationId="honest"))
             await asyncio.to_thread(registry.wait_for, lambda: state(registry, stored) is AckState.DELIVERED)
             may_go.set()
             await asyncio.to_thread(registry.wait_for, lambda: state(registry, stored) is AckState.DISPLAYED)
@@ -370,8 +376,8 @@ def test_receipts_are_honest(registry: Running) -> None:
     asyncio.run(body())
 
 
-def state(registry: Running, stored: dict[str, Any]) -> AckState:
-    message = registry.hub.store.message("global", stored["messageId"])
+def state(registry: Running, stored: Message) -> AckState:
+    message = registry.hub.store.message("global", stored.message_id)
     assert message is not None
     return message.state
 
@@ -390,6 +396,17 @@ def test_a_row_that_was_removed_comes_back_with_the_next_heartbeat(registry: Run
             registry.post(toAgentId="removed", conversationId="removed", content="after")
             await reader.until(1)
             assert reader.shown == {"removed": ["after"]}
+
+    asyncio.run(body())
+
+
+def test_why_the_registry_turns_a_session_away_is_told(registry: Running) -> None:
+    async def body() -> None:
+        wrong = Address(f"http://127.0.0.1:{registry.port}", "wrong")
+        link = Link(wrong, Registration(agent_id="a", name="a", project_path="/a"), open_s=5, ping_s=5)
+        with pytest.raises(ChannelError) as caught:
+            await link._connect()
+        assert caught.value.code == "unauthorized"
 
     asyncio.run(body())
 
