@@ -118,7 +118,9 @@ class _Coming(RuleBasedStateMachine):
         silent = [s for s, known in self.known.items() if known.agent is None and known.identity == identity]
         socket = data.draw(st.sampled_from([*silent, self.count + 1]))
         self.count = max(self.count, socket)
-        expected = next((s for s, k in self.known.items() if (k.identity, k.agent) == (identity, agent)), None)
+        expected = next(
+            (s for s, k in self.known.items() if (k.identity, k.agent) == (identity, agent)), None
+        )
         assert self.audience.claim(socket, identity, agent, wants) == expected
         if expected is not None:
             del self.known[expected]
