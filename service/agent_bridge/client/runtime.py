@@ -21,6 +21,7 @@ returns. Receipts that a lost connection kept from the registry are sent with th
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -114,6 +115,7 @@ class Session:
         self._room = asyncio.Event()
         self._online = asyncio.Event()
         self._over = asyncio.Event()
+        self._hurry = asyncio.Event()
         self._closing = False
         self._link: Link | None = None
         self._life: asyncio.Task[None] | None = None
@@ -240,17 +242,19 @@ class Session:
             return
         self._closing = True
         await self._showing.stop(self._timing.close_s)
-        if self._link is not None and self.state is State.ONLINE:
-            await self._say_goodbye(self._link)
+        await self._say_goodbye()
         self._life.cancel()
         await asyncio.gather(self._life, return_exceptions=True)
         self._end(State.CLOSED)
 
-    async def _say_goodbye(self, link: Link) -> None:
+    async def _say_goodbye(self) -> None:
+        """A receipt that doesn't get through now means that its message is shown again some day."""
+        self._hurry.set()
         try:
             async with asyncio.timeout(self._timing.close_s):
                 await self._outbox.settled()
-                await link.deregister()
+                if self._link is not None and self.state is State.ONLINE:
+                    await self._link.deregister()
         except (TimeoutError, AgentBridgeError) as error:
             # The registry notices by itself that we are gone, and what wasn't acked comes again.
             _log.debug("a session ended without goodbye", detail=str(error))
@@ -277,7 +281,13 @@ class Session:
                 self._link = None
                 if not self._over.is_set():
                     self.state = State.CONNECTING
-            await asyncio.sleep(self._backoff.next())
+            await self._rest(self._backoff.next())
+
+    async def _rest(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._hurry.wait()
+                self._hurry.clear()
 
     async def _connect(self) -> None:
         link = Link(self._find(), self.registration, open_s=self._timing.open_s, ping_s=self._timing.ping_s)

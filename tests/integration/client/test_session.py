@@ -579,6 +579,36 @@ def test_closing_lets_a_callback_finish_and_its_receipt_out() -> None:
     run(body)
 
 
+def test_closing_between_two_connections_gets_the_receipt_out_with_the_next() -> None:
+    async def body(peer: Peer, screen: Screen) -> None:
+        late = Timing(first_s=60, longest_s=60, close_s=10)
+        async with session(peer, screen.show, timing=late, uniform=lambda _low, high: high) as one:
+            await one.online()
+            peer.answers = False
+            message = await peer.post(ME, "hello")
+            await screen.until("hello")
+            await peer.cut()
+            while one.describe()["state"] == "online":
+                await asyncio.sleep(0)
+            peer.answers = True
+        assert "displayed_to_client" in peer.states(message["messageId"])
+        assert ME not in peer.agents
+
+    run(body)
+
+
+def test_closing_when_nobody_is_there_and_nothing_is_left_to_say_is_quick() -> None:
+    async def body(peer: Peer, screen: Screen) -> None:
+        await peer.stop()
+        async with asyncio.timeout(5):
+            one = session(peer, screen.show, timing=Timing(first_s=60, longest_s=60, close_s=60))
+            one.start()
+            await asyncio.sleep(0)
+            await one.close()
+
+    run(body)
+
+
 def test_closing_waits_for_nobody_for_ever_and_leaves_no_task() -> None:
     async def body(peer: Peer, _screen: Screen) -> None:
         begun = asyncio.Event()
