@@ -35,9 +35,9 @@ GROUP_BYTES = 8 << 20
 """What one transaction takes at most; a single larger write goes alone."""
 
 SWITCH_S = 0.0002
-"""Seconds after which a busy thread hands the interpreter over. SQLite's calls let go of it, those that touch the
-disk for long enough to lose it, and get it back after this time beside a busy event loop: with Python's 5 ms a
-group of 20 writes took 40 ms, with 0.2 ms 3 ms."""
+"""Seconds after which a busy thread hands the interpreter over. SQLite's calls let go of it, and those that
+touch the disk get it back only after this time beside a busy event loop: with Python's 5 ms a group of 20
+writes took 40 ms, with 0.2 ms 3 ms."""
 
 _GRACE_S = 15.0
 
