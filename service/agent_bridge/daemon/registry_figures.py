@@ -20,11 +20,14 @@ PATIENCE_SECONDS = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What there is to tell: `hub` as it describes itself, `store`: health and counts; None: not known."""
+    """What there is to tell: `hub` as it describes itself, `store`: health and counts; None: not known.
+
+    `reasons` say what is wrong now; `notices` what has happened to the database, or is unusual about it."""
 
     hub: dict[str, Any] = field(default_factory=dict)
     store: dict[str, Any] | None = None
     reasons: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
 
 
 class FiguresKeeper:
@@ -59,14 +62,15 @@ class FiguresKeeper:
 
     def _read(self, server: RegistryServer) -> None:
         store = plain(server.store.health())
-        reasons = (*store.pop("reasons"), *map(_set_aside, store["set_aside"]))
+        reasons = tuple(store.pop("reasons"))
+        notices = (*store.pop("notices"), *map(_set_aside, store["set_aside"]))
         hub: dict[str, Any] = {}
         try:
             hub = server.describe()
             store |= server.store.counts()
         except Exception as error:  # noqa: BLE001 (what can't be asked is told; the rest is told all the same)
             reasons = reasons or (f"The registry's figures can't be read: {' '.join(str(error).split())}.",)
-        self._known, self._of = Figures(hub, store, reasons), server
+        self._known, self._of = Figures(hub, store, reasons, notices), server
 
 
 def _set_aside(path: str) -> str:

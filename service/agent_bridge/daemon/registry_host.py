@@ -141,7 +141,7 @@ class RegistryHost:
             "url": self._url,
             "token_file": str(self._token.path),
             "reasons": reasons,
-            "notices": self._notices(),
+            "notices": [*self._notices(), *figures.notices],
             "failures": self._failures,
             "agents": figures.hub.get("agents", {}),
             "sockets": figures.hub.get("sockets", {}),

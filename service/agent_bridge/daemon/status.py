@@ -31,7 +31,8 @@ A stable interface: keys are added, never renamed or removed within a schema. Ti
         url              where it answers, or null; registry.json in the state directory says it too
         token_file       the file whose text is sent as `Authorization: Bearer`
         reasons          sentences that say why it isn't ok; they stand in the service's `reasons` too
-        notices          sentences about what is otherwise than set: another port, a setting that waits
+        notices          sentences about what is otherwise than set (another port, a setting that waits) and
+                         what has befallen the database: replaced while in use, a damaged one set aside
         failures         how often it failed and was begun anew
         agents           {identity: how many sessions}
         sockets          {open, identified, and what went over them since the registry was loaded}

@@ -152,8 +152,8 @@ def test_a_file_deleted_under_the_process_is_made_anew(path: Path) -> None:
     assert path.exists()
     assert len(openings) == 2
     health = database.health()
-    assert health.state == "ok"
-    assert any("deleted or replaced" in reason for reason in health.reasons)
+    assert (health.state, health.reasons) == ("ok", ())
+    assert any("deleted or replaced" in notice for notice in health.notices)
     database.close()
     assert _rows(path) == ["after"]
 
@@ -349,8 +349,8 @@ def test_on_a_network_file_system_it_does_without_a_log_and_says_so(database: Da
     remote = Database(place, MIGRATIONS, backend=SqliteFile(place, network_type=lambda _path: "nfs4"))
     remote.write(adding("remote"))
     health = remote.health()
-    assert (health.state, health.journal_mode) == ("ok", "delete")
-    assert "nfs4" in health.reasons[0]
+    assert (health.state, health.reasons, health.journal_mode) == ("ok", (), "delete")
+    assert "nfs4" in health.notices[0]
     assert bodies_in(remote) == ["local", "remote"]
     assert not Path(f"{path}-wal").exists()
     remote.close()

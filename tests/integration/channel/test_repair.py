@@ -51,7 +51,7 @@ def test_at_start(path: Path, spoil: object) -> None:
     database.write(adding("new"))
     assert bodies_in(database) == ["new"]
     health = database.health()
-    assert health.state == "ok"
+    assert (health.state, health.reasons) == ("ok", ())
     (aside,) = health.set_aside
     assert re.fullmatch(re.escape(str(path)) + r"\.damaged-\d{8}T\d{6}Z", aside)
     assert Path(aside).read_bytes() == bytes_before

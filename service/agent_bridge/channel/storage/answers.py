@@ -76,10 +76,13 @@ class SweepResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreHealth:
-    """How the database is. `state`: `ok`; `read_only`; `full`; `failed`. `reasons` are whole sentences."""
+    """How the database is. `state`: `ok`; `read_only`; `full`; `failed`; `reasons` are sentences on why.
+
+    `notices` are sentences about what has happened to it or is otherwise than usual, though it works."""
 
     state: Literal["ok", "read_only", "full", "failed"] = "ok"
     reasons: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
     path: Path | None = None
     journal_mode: str = ""
     set_aside: tuple[str, ...] = field(default=())

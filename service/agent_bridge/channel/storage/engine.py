@@ -154,10 +154,10 @@ class Database:
     def health(self) -> StoreHealth:
         """How it is, as of the last read and write; doesn't touch the database."""
         failure = self._write_failure or self._read_failure
-        reasons = (failure.sentence(),) if failure is not None else ()
         return StoreHealth(
             state=_state(failure),
-            reasons=(*reasons, *self._backend.notices, *self._happened),
+            reasons=(failure.sentence(),) if failure is not None else (),
+            notices=(*self._backend.notices, *self._happened),
             path=self.place.path,
             journal_mode=self._backend.journal_mode,
             set_aside=self._backend.set_aside(),
