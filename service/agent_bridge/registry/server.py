@@ -39,18 +39,27 @@ T = TypeVar("T")
 class RegistryServer:
     """One run of the registry on a listening socket, which stays open: callers between two runs wait.
 
-    `run` is for a thread of its own; everything else may be called from any thread.
+    `run` is for a thread of its own; everything else may be called from any thread. Clock and database are
+    the machine's and the settings' where none are given.
     """
 
-    def __init__(self, listener: socket.socket, token: TokenFile, settings: Settings) -> None:
+    def __init__(
+        self,
+        listener: socket.socket,
+        token: TokenFile,
+        settings: Settings,
+        *,
+        timeline: Timeline | None = None,
+        place: Place | None = None,
+    ) -> None:
         self.listener = listener
         self._settings = settings
         port: int = listener.getsockname()[1]
         self._access = Access(token, port, message_bytes=settings.message_bytes)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._server: _Uvicorn | None = None
-        self.timeline = Timeline()
-        self.hub = Hub(Place.of(settings.database_url), self.timeline, settings)
+        self.timeline = timeline or Timeline()
+        self.hub = Hub(place or Place.of(settings.database_url), self.timeline, settings)
         self._app = make_app(self.hub, self._access, settings)
 
     @property
