@@ -177,6 +177,6 @@ def _started(command: str, started: control.Started) -> Result:
         view=(f"{_UP[started.result]}, pid {started.pid}.",),
         messages=()
         if started.result is control.Start.ALREADY_RUNNING
-        else (info(f"It logs to {started.log}"),),
+        else (info(f"It logs to {started.log}"), *map(info, control.notices())),
         exit_code=EXIT_FAILED if started.result is control.Start.STARTING else EXIT_DONE,
     )

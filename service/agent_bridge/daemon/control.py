@@ -81,6 +81,14 @@ def up(*, timeout: float = 30.0) -> Started:
     return Started(Start.STARTING if answers else Start.FAILED, process.pid, log_file())
 
 
+def notices() -> tuple[str, ...]:
+    """What the service has found otherwise than set: sentences, none where it doesn't answer."""
+    try:
+        return tuple(client.read_status(_ANSWER_SECONDS)["registry"]["notices"])
+    except (AgentBridgeError, KeyError, TypeError):
+        return ()
+
+
 def down(*, timeout: float = STOP_SECONDS) -> Stop:
     """End the service: SIGTERM, and SIGKILL when it still runs after `timeout` seconds.
 

@@ -70,6 +70,8 @@ class RegistryHost:
             return
         self._listener, self._url = listener, listening.url_of(listener)
         self._state = "idle"
+        for notice in self._notices():
+            _log.warning(notice)
         self.check_address()
         self._thread = threading.Thread(target=self._live, args=(listener,), name="registry", daemon=True)
         self._thread.start()
@@ -158,7 +160,10 @@ class RegistryHost:
         found = []
         port = int(self._url.rpartition(":")[2]) if self._url is not None else self._wanted_port
         if port != self._wanted_port:
-            found.append(f"Port {self._wanted_port} was in use, so the registry listens on {port}.")
+            found.append(
+                f"Port {self._wanted_port} was in use, so the registry listens on {port}. The commands of "
+                "agent-bridge find it there; what was told the other port doesn't."
+            )
         if self._settings.registry_port != self._wanted_port:
             found.append("The new registry_port holds after a restart of the service.")
         if self._server is not None and self._settings.database_url != self._loaded_with.database_url:

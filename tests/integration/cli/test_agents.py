@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import os
 import socket
@@ -147,6 +148,17 @@ def test_the_registrys_status(channel: Channel, people: dict[str, str]) -> None:
     assert str(token) in told
 
 
+@contextlib.contextmanager
+def someone_on(port: int) -> Iterator[None]:
+    """Some program listens on a port, whoever it is."""
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with contextlib.suppress(OSError):  # then there is one already
+            other.bind(("127.0.0.1", port))
+            other.listen()
+        yield
+
+
 def test_starting_and_stopping_it_is_starting_and_stopping_the_service(channel: Channel) -> None:
     pid = run("status", "--json").json["data"]["pid"]
     again = run("registry", "start")
@@ -167,6 +179,15 @@ def test_starting_and_stopping_it_is_starting_and_stopping_the_service(channel: 
             assert ran.code == 3, words
             assert "agent-bridge up" in ran.err, words
     finally:
-        started = run("registry", "start", "--json")
+        with someone_on(4999):
+            started = run("registry", "start", "--json")
     assert started.json["data"]["result"] == "started"
+    told = " ".join(message["text"] for message in started.json["messages"])
+    with channel.registry() as registry:
+        assert f"Port 4999 was in use, so the registry listens on {registry.address.port}." in told
+    # What was idle until now is told whole, as it has been loaded by the question.
+    status = run("registry", "status", "--json").json["data"]
+    assert status["state"] == "ok"
+    assert {sweep["name"] for sweep in status["sweeps"]} > {"expiry", "retention"}
+    assert run("agents").code == 0
     assert started.json["data"]["pid"] not in (pid, os.getpid())

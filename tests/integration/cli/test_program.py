@@ -93,7 +93,15 @@ def test_fast_commands_import_little(program: Program, words: list[str]) -> None
         "subprocess",
         "yaml",
         "inspect",
+        "sqlite3",
+        "sqlalchemy",
+        "fastapi",
+        "httpx",
         "agent_bridge.git",
+        "agent_bridge.config",
+        "agent_bridge.channel",
+        "agent_bridge.client",
+        "agent_bridge.registry",
     }
     assert loaded & slow == set()
 
