@@ -162,10 +162,10 @@ CASES: dict[str, tuple[Any, Mapping[str, Any], str]] = {
     "expiry": (sweeps.DUE, {"now": 5, "rows": 9}, "messages_due (due>? AND due<?)"),
     "archive": (sweeps.FINISHED, {"oldest": 5, "rows": 9}, "conversations_finished (touched<?)"),
     "retention": (sweeps.OLD, {"oldest": 5, "rows": 9}, "conversations_by_age (touched<?)"),
-    "messages of a batch": (batch._MESSAGES, THESE, "messages_by_id (identity=? AND message_id=?)"),
-    "conversations of a batch": (batch._CONVERSATIONS, THESE, "(identity=? AND conversation_id=?)"),
-    "suppressions of a batch": (batch._HIDDEN, THESE, "(identity=? AND conversation_id=?)"),
-    "open messages of a batch": (batch._OPEN_COUNTS, THESE, OPEN + ")"),
+    "messages of a batch": (batch._MESSAGES.statement, THESE, "messages_by_id (identity=? AND message_id=?)"),
+    "conversations of a batch": (batch._CONVERSATIONS.statement, THESE, "(identity=? AND conversation_id=?)"),
+    "suppressions of a batch": (batch._HIDDEN.statement, THESE, "(identity=? AND conversation_id=?)"),
+    "open messages of a batch": (batch._OPEN_COUNTS.statement, THESE, OPEN + ")"),
 }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import bindparam
@@ -17,10 +17,11 @@ from sqlalchemy import bindparam
 from agent_bridge.channel.clock import Moment
 from agent_bridge.channel.model import Message
 from agent_bridge.channel.states import Roll
-from agent_bridge.channel.storage.prepared import Prepared
+from agent_bridge.channel.storage.prepared import Prepared, PreparedForIds
 from agent_bridge.channel.storage.rows import (
     MESSAGE_COLUMNS,
     STATES,
+    Row,
     message_of,
 )
 from agent_bridge.channel.storage.schema import (
@@ -35,23 +36,26 @@ from agent_bridge.channel.storage.schema import (
 Key = tuple[str, str]
 """Identity, then the id of a message, conversation or agent."""
 
-_IDS_AT_ONCE: Final = 500
-
 _m, _c, _s = MESSAGES.c, CONVERSATIONS.c, SUPPRESSIONS.c
 _IDS: sa.BindParameter[str] = bindparam("ids", expanding=True)
 _META = Prepared(sa.select(META.c.name, META.c.value))
-_MESSAGES = sa.select(*MESSAGE_COLUMNS).where(_m.identity == bindparam("identity"), _m.message_id.in_(_IDS))
-_CONVERSATIONS = sa.select(CONVERSATIONS).where(
-    _c.identity == bindparam("identity"), _c.conversation_id.in_(_IDS)
+_MESSAGES = PreparedForIds(
+    sa.select(*MESSAGE_COLUMNS).where(_m.identity == bindparam("identity"), _m.message_id.in_(_IDS))
 )
-_HIDDEN = sa.select(_s.conversation_id, _s.agent_id).where(
-    _s.identity == bindparam("identity"), _s.conversation_id.in_(_IDS), IS_HIDDEN
+_CONVERSATIONS = PreparedForIds(
+    sa.select(CONVERSATIONS).where(_c.identity == bindparam("identity"), _c.conversation_id.in_(_IDS))
 )
-_OPEN_COUNTS = (
+_HIDDEN = PreparedForIds(
+    sa.select(_s.conversation_id, _s.agent_id).where(
+        _s.identity == bindparam("identity"), _s.conversation_id.in_(_IDS), IS_HIDDEN
+    )
+)
+_OPEN_COUNTS = PreparedForIds(
     sa.select(_m.to_agent_id, sa.func.count())
     .where(_m.identity == bindparam("identity"), _m.to_agent_id.in_(_IDS), IS_OPEN)
     .group_by(_m.to_agent_id)
 )
+_DUE, _OPEN = (MESSAGE_COLUMNS.index(column) for column in (_m.due, _m.open))
 
 
 @dataclass(slots=True)
@@ -106,25 +110,27 @@ class Batch:
     def load_messages(self, keys: Iterable[Key]) -> None:
         """Read the messages of these ids; those that aren't there stay away."""
         for identity, ids in _grouped(keys):
-            for row in self._connection.execute(_MESSAGES, {"identity": identity, "ids": ids}):
+            for row in _MESSAGES.all(self._connection, identity, ids):
                 message = message_of(row)
                 self.messages[identity, message.message_id] = Held(
-                    message, due=row.due, is_open=bool(row.open), stored_seq=message.seq
+                    message, due=row[_DUE], is_open=bool(row[_OPEN]), stored_seq=message.seq
                 )
 
     def load_conversations(self, keys: Iterable[Key]) -> None:
         """Read these conversations, and who has suppressed them."""
         for identity, ids in _grouped(keys):
-            asked = {"identity": identity, "ids": ids}
-            for row in self._connection.execute(_CONVERSATIONS, asked):
-                self.talks[identity, row.conversation_id] = talk_of(row)
-            for conversation_id, agent_id in self._connection.execute(_HIDDEN, asked):
+            found = [talk_of(row) for row in _CONVERSATIONS.all(self._connection, identity, ids)]
+            self.talks |= {(identity, talk.conversation_id): talk for talk in found}
+            if not found:
+                continue
+            known = [talk.conversation_id for talk in found]
+            for conversation_id, agent_id in _HIDDEN.all(self._connection, identity, known):
                 self.hidden[identity, conversation_id].add(agent_id)
 
     def load_open_counts(self, keys: Iterable[Key]) -> None:
         """Count the open messages of these recipients."""
         for identity, ids in _grouped(keys):
-            for agent_id, count in self._connection.execute(_OPEN_COUNTS, {"identity": identity, "ids": ids}):
+            for agent_id, count in _OPEN_COUNTS.all(self._connection, identity, ids):
                 self.open_counts[identity, agent_id] = count
 
     def suppress(self, identity: str, conversation_id: str, agent_id: str, seq: int, *, hidden: bool) -> None:
@@ -144,24 +150,37 @@ def _grouped(keys: Iterable[Key]) -> Iterator[tuple[str, list[str]]]:
         by_identity[identity][name] = None
     for identity, names in by_identity.items():
         ids = list(names)
-        for start in range(0, len(ids), _IDS_AT_ONCE):
-            yield identity, ids[start : start + _IDS_AT_ONCE]
+        for start in range(0, len(ids), PreparedForIds.MOST):
+            yield identity, ids[start : start + PreparedForIds.MOST]
 
 
-def talk_of(row: sa.Row[Any]) -> Talk:
+def talk_of(row: Row) -> Talk:
     """The conversation in a row of its table."""
+    (
+        identity,
+        conversation_id,
+        message_count,
+        pending_count,
+        last_seq,
+        last_ack_state,
+        outcome,
+        _status,
+        updated_at,
+        touched,
+        archived,
+    ) = row
     return Talk(
-        row.identity,
-        row.conversation_id,
+        identity,
+        conversation_id,
         roll=Roll(
-            message_count=row.message_count,
-            pending_count=row.pending_count,
-            last_message_seq=row.last_seq,
-            last_ack_state=None if row.last_ack_state is None else STATES[row.last_ack_state],
-            outcome=None if row.outcome is None else STATES[row.outcome],
+            message_count=message_count,
+            pending_count=pending_count,
+            last_message_seq=last_seq,
+            last_ack_state=None if last_ack_state is None else STATES[last_ack_state],
+            outcome=None if outcome is None else STATES[outcome],
         ),
-        updated_at=row.updated_at,
-        touched=row.touched,
-        archived=bool(row.archived),
+        updated_at=updated_at,
+        touched=touched,
+        archived=bool(archived),
         stored=True,
     )

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import bindparam
 
-from agent_bridge.channel.storage.prepared import Prepared
+from agent_bridge.channel.storage.prepared import Prepared, PreparedForIds
 from agent_bridge.channel.storage.schema import insert_missing
 
 NOTES = sa.Table(
@@ -66,3 +66,27 @@ def test_each_database_has_its_own_text() -> None:
 
     assert "number = ?" in prepared._compile("sqlite")[0]
     assert "number = %s" in prepared._compile("postgresql")[0]
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 5, 500])
+def test_a_list_of_ids_is_one_query(connection: sa.Connection, count: int) -> None:
+    Prepared(sa.insert(NOTES)).run(
+        connection, [{"number": number, "text": f"text {number}"} for number in range(600)]
+    )
+    asked = sa.select(NOTES.c.text, sa.func.count()).where(
+        NOTES.c.text.in_(bindparam("ids", expanding=True)), NOTES.c.text != bindparam("identity")
+    )
+    wanted = [f"text {number}" for number in range(count)]
+
+    found = PreparedForIds(asked.group_by(NOTES.c.text)).all(connection, "text 0", wanted)
+
+    assert sorted(found) == sorted((text, 1) for text in wanted[1:])
+
+
+def test_ids_in_either_database() -> None:
+    prepared = PreparedForIds(
+        sa.select(NOTES.c.number).where(NOTES.c.text.in_(bindparam("ids", expanding=True)))
+    )
+
+    assert "IN (?, ?, ?, ?)" in prepared._compile("sqlite", 4)[0]
+    assert prepared._compile("postgresql", 4)[0].count("%s") == 4
