@@ -7,24 +7,23 @@ there is to replay, and a peer that reads slowly only makes it slower.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from agent_bridge.channel.errors import ChannelError
 from agent_bridge.channel.model import ALL_IDENTITIES
 from agent_bridge.registry import events
+from agent_bridge.registry.paging import gather_events
 
 if TYPE_CHECKING:
-    from agent_bridge.channel.storage.store import Store
     from agent_bridge.channel.writes import Event
     from agent_bridge.registry.hub import Hub
     from agent_bridge.registry.peer import Peer
 
 PAGE = 500
 """Events that are read and sent before asking whether the peer takes more."""
-PAGE_BYTES = 2 << 20
-"""Characters of content that make a page full before that."""
-STEP = 32
-"""Events that are read at once: how large they are is known only afterwards."""
+HEAVY = 2 << 20
+"""Characters that make a page full before that."""
 
 
 def begin(hub: Hub, peer: Peer, since: int | None, epoch: str | None) -> None:
@@ -126,13 +125,15 @@ class _Pages:
         identity = None if self._peer.identity == ALL_IDENTITIES else self._peer.identity
         since, most = self._since, max(1, min(PAGE, self._hub.settings.socket_backlog // 2))
         try:
-            page, is_all = await self._hub.read(lambda store: _read(store, identity, since, most))
+            page, more = await self._hub.read(
+                lambda store: gather_events(partial(store.events_since, identity), since, most, HEAVY)
+            )
         except ChannelError:
             return None
         if self.is_over:
             return False
         self._send([event for event in page if (event.seq or 0) <= upto])
-        if is_all or (page[-1].seq or 0) >= upto:
+        if not more or (page[-1].seq or 0) >= upto:
             self._since = upto
             return True
         self._since = page[-1].seq or upto
@@ -145,17 +146,3 @@ class _Pages:
                 self._peer.connection.put(events.event_frame(event, at, replay=True))
                 self._hub.traffic.replayed_events += 1
         self._peer.connection.flush()
-
-
-def _read(store: Store, identity: str | None, since: int, most: int) -> tuple[list[Event], bool]:
-    """A page, and whether there was nothing after it."""
-    page: list[Event] = []
-    size, step = 0, min(STEP, most)
-    while len(page) < most and size < PAGE_BYTES:
-        found = store.events_since(identity, since, step)
-        page += found
-        if len(found) < step:
-            return page, True
-        since = found[-1].seq or since
-        size += sum(len(event.data.get("content", "")) for event in found)
-    return page, False

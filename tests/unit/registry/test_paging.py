@@ -12,7 +12,7 @@ from agent_bridge.channel.model import Kind, Message
 from agent_bridge.channel.storage.answers import Page, Thread
 from agent_bridge.channel.writes import Event
 from agent_bridge.registry import paging
-from agent_bridge.registry.paging import STEP, gather, gather_events, gather_thread, weight_of
+from agent_bridge.registry.paging import FIRST, STEP, gather, gather_events, gather_thread, weight_of
 
 _MESSAGE = Message(
     seq=1,
@@ -61,6 +61,36 @@ def test_a_light_page_is_as_long_as_was_asked() -> None:
         len(gather(lambda before, limit: _part([0] * 300, before, limit), None, 200, lambda one: one).items)
         == 200
     )
+
+
+def test_of_heavy_rows_few_are_read_before_that_is_noticed() -> None:
+    read: list[int] = []
+
+    def fetch(before: int | None, limit: int) -> Page[int]:
+        page = _part([40] * 300, before, limit)
+        read.extend(page.items)
+        return page
+
+    assert len(gather(fetch, None, 200, lambda one: one).items) == len(read) == FIRST
+    read.clear()
+    assert (
+        gather(lambda before, limit: _part([20] * 300, before, limit), None, 200, lambda one: one).next == 5
+    )
+
+
+def test_events_weigh_their_meta_and_may_have_a_bound_of_their_own() -> None:
+    events = [
+        Event(type="channel.message", identity="global", data={"meta": {"a": "y" * 50}}, seq=seq)
+        for seq in range(1, 100)
+    ]
+
+    def fetch(since: int, limit: int) -> list[Event]:
+        return [event for event in events if (event.seq or 0) > since][:limit]
+
+    found, more = gather_events(fetch, 0, 90, heavy=600)
+    assert 600 // 60 <= len(found) <= 600 // 50 + 1
+    assert more
+    assert len(gather_events(fetch, 0, 90)[0]) == FIRST
 
 
 @given(_WEIGHTS, st.integers(1, 90))
