@@ -43,13 +43,14 @@ class Notifier:
     def _send(self, text: str, *, patience: float = 1.0) -> None:
         if not self._address:
             return
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
-            sender.settimeout(patience)
-            try:
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+                sender.settimeout(patience)
                 sender.sendto(text.encode(), self._address)
-            except OSError:
-                # The manager is being restarted, busy or gone; the service goes on without it.
-                return
+        except OSError:
+            # The manager is being restarted, busy or gone, or no file descriptor is left for it; the service
+            # goes on without it.
+            return
 
 
 def _watchdog_interval(environment: Mapping[str, str]) -> float | None:

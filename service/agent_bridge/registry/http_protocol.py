@@ -1,18 +1,21 @@
-"""HTTP/1.1 as uvicorn reads it, with bounds on the head of a request.
+"""HTTP/1.1 as uvicorn reads it, with bounds on the head of a request and on how many connections there are.
 
 uvicorn waits for ever for the end of a head, and keeps all of it. A caller that sends a byte a minute, or a
-header without end, costs nothing here but a timer and a few kilobytes, and is then broken off. The bounds on
-bodies lie in `calls`.
+header without end, costs nothing here but a timer and a few kilobytes, and is then broken off; nor does it
+leave a line in the log, which whoever has no token could fill that way. The bounds on bodies lie in `calls`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from http import HTTPStatus
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic_core import to_json
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from agent_bridge.registry.crowd import Crowd
 
 HEAD_SECONDS = 10.0
 """What the head of a request may take to come, from its first byte or from the connection on."""
@@ -21,15 +24,30 @@ HEAD_BYTES = 64 * 1024
 UNREAD_SECONDS = 30.0
 """What an answer that nobody reads may wait in our buffers without moving, once it is complete."""
 
+_QUIET = logging.getLogger("agent_bridge.http")
+_QUIET.setLevel(logging.ERROR)
+
+
+def bounded_http(most: int) -> type[BoundedHttp]:
+    """The class for a server that has at most `most` connections open."""
+
+    class Bounded(BoundedHttp):
+        crowd = Crowd(most)
+
+    return Bounded
+
 
 class BoundedHttp(HttpToolsProtocol):
     """One connection. Give it to `uvicorn.Config(http=…)`."""
 
+    crowd: ClassVar[Crowd | None] = None
+    """All connections of the server that wait; None: as many as come."""
     head_seconds = HEAD_SECONDS
     unread_seconds = UNREAD_SECONDS
 
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - uvicorn's own
         super().__init__(*arguments, **options)
+        self.logger = _QUIET
         self._in_head = True
         self._heads = 0
         self._head_bytes = 0
@@ -40,9 +58,20 @@ class BoundedHttp(HttpToolsProtocol):
         """Somebody has connected, and has to say what for."""
         super().connection_made(transport)
         self._be_patient()
+        if self.crowd is not None:
+            self.crowd.waits(self)
+            if not self.crowd.make_room(self, len(self.connections)):
+                self._break_off(503, "crowded", "Too many connections are open.")
+
+    def give_way(self) -> None:
+        """Close at once, for somebody else."""
+        self.connections.discard(self)
+        self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone."""
+        if self.crowd is not None:
+            self.crowd.leaves(self)
         self._head_is_there()
         if self._unread is not None:
             self._unread.cancel()
@@ -72,11 +101,15 @@ class BoundedHttp(HttpToolsProtocol):
         self._in_head = False
         self._heads += 1
         self._head_is_there()
+        if self.crowd is not None:
+            self.crowd.leaves(self)
         super().on_headers_complete()
 
     def on_response_complete(self) -> None:
         """An answer has been written, though perhaps not been read."""
         super().on_response_complete()
+        if self.crowd is not None and self.cycle.response_complete and not self.transport.is_closing():
+            self.crowd.waits(self)
         self._watch_reader()
 
     def send_400_response(self, msg: str) -> None:

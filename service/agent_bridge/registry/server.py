@@ -16,7 +16,7 @@ from agent_bridge.channel.clock import Timeline
 from agent_bridge.channel.errors import StorageError
 from agent_bridge.channel.storage.place import Place
 from agent_bridge.registry.app import make_app
-from agent_bridge.registry.http_protocol import BoundedHttp
+from agent_bridge.registry.http_protocol import bounded_http
 from agent_bridge.registry.hub import Hub
 from agent_bridge.registry.security import Access
 from agent_bridge.registry.sockets import uvicorn_options
@@ -138,14 +138,13 @@ class RegistryServer:
     def _config(self) -> uvicorn.Config:
         return uvicorn.Config(
             self._app,
-            http=BoundedHttp,
+            http=bounded_http(_most_connections()),
             lifespan="off",
             log_config=None,
             access_log=False,
             proxy_headers=False,
             server_header=False,
             date_header=False,
-            limit_concurrency=_most_connections(),
             timeout_graceful_shutdown=DRAIN_SECONDS,
             **uvicorn_options(self._settings),
         )

@@ -22,7 +22,7 @@ from agent_bridge.channel.clock import Timeline
 from agent_bridge.channel.storage.place import Place
 from agent_bridge.config import Settings
 from agent_bridge.registry.app import Registry, make_app
-from agent_bridge.registry.http_protocol import BoundedHttp
+from agent_bridge.registry.http_protocol import bounded_http
 from agent_bridge.registry.hub import Hub
 from agent_bridge.registry.security import Access
 from agent_bridge.registry.sockets import uvicorn_options
@@ -36,17 +36,25 @@ T = TypeVar("T")
 class Running:
     """A registry that runs until the `with` block ends. `settings` are its settings."""
 
-    def __init__(self, place: Path, *, timeline: Timeline | None = None, **settings: Any) -> None:  # noqa: ANN401
+    def __init__(
+        self,
+        place: Path,
+        *,
+        timeline: Timeline | None = None,
+        connections: int = 1000,
+        **settings: Any,  # noqa: ANN401
+    ) -> None:
         self.settings = Settings(**({"send_rate_per_s": 1e6, "send_burst": 1_000_000} | settings))
         self.database = place / "channel" / "channel.sqlite"
         self.token = TokenFile(place / "registry.token")
         self._timeline = timeline
+        self._connections = connections
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=512)
         self.port: int = self._listener.getsockname()[1]
         self.hub: Hub
         self.application: Registry
         self._loop: asyncio.AbstractEventLoop
-        self._server: uvicorn.Server
+        self.server: uvicorn.Server
         self._started: Future[None] = Future()
         self._thread = threading.Thread(target=self._run, name="registry under test")
         self.http = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", headers=self.headers())
@@ -60,7 +68,7 @@ class Running:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.http.close()
-        self._server.should_exit = True
+        self.server.should_exit = True
         self._thread.join(PATIENCE)
         assert not self._thread.is_alive()
 
@@ -141,10 +149,10 @@ class Running:
         self.hub = Hub(Place.file(self.database), self._timeline or Timeline(), self.settings)
         access = Access(self.token, self.port, message_bytes=self.settings.message_bytes)
         self.application = make_app(self.hub, access, self.settings)
-        self._server = uvicorn.Server(
+        self.server = uvicorn.Server(
             uvicorn.Config(
                 self.application,
-                http=BoundedHttp,
+                http=bounded_http(self._connections),
                 lifespan="off",
                 log_config=None,
                 access_log=False,
@@ -154,8 +162,8 @@ class Running:
             )
         )
         await self.hub.start()
-        serving = asyncio.create_task(self._server.serve(sockets=[self._listener]))
-        while not self._server.started:
+        serving = asyncio.create_task(self.server.serve(sockets=[self._listener]))
+        while not self.server.started:
             await asyncio.sleep(0.005)
         self._started.set_result(None)
         await serving

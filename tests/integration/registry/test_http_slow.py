@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -123,7 +125,7 @@ def test_what_is_no_request_is_refused_as_one(line: socket.socket, noise: bytes)
 
 def _unread(registry: Running) -> list[BoundedHttp]:
     """The connections whose answers wait for their readers."""
-    connections = registry._server.server_state.connections
+    connections = registry.server.server_state.connections
     return [
         one
         for one in connections
@@ -179,3 +181,50 @@ def test_who_leaves_in_the_middle_disturbs_nobody(registry: Running) -> None:
             caller.sendall(sent)
     assert registry.http.get("/agents").status_code == 200
     assert registry.figures()["failures"] == failures
+
+
+def test_who_only_connects_gives_way_to_who_asks(tmp_path: Path) -> None:
+    """However many connect: file descriptors are left for everything else, and a question is answered."""
+    with Running(tmp_path, connections=20) as registry, ExitStack() as stack:
+        listener = stack.enter_context(registry.agent("listener"))
+        idle = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", registry.port), PATIENCE))
+            for _ in range(60)
+        ]
+        registry.wait_for(lambda: len(registry.server.server_state.connections) == 20)
+        gone = [connection for connection in idle if _is_closed(connection)]
+        assert gone == idle[: len(gone)]
+        assert 35 <= len(gone) <= 41
+        assert registry.post(toAgentId="listener")["messageId"]
+        assert listener.until("channel.message")
+        assert registry.post(toAgentId="listener")["messageId"], "a connection that was used is kept"
+
+
+def test_where_everybody_is_busy_a_newcomer_is_told(tmp_path: Path) -> None:
+    with Running(tmp_path, connections=3) as registry, ExitStack() as stack:
+        for name in "abc":
+            stack.enter_context(registry.agent(name))
+        with socket.create_connection(("127.0.0.1", registry.port), PATIENCE) as late:
+            assert _code(_rest(late)) == (503, "crowded")
+        assert len(registry.server.server_state.connections) == 3
+
+
+def test_who_has_no_token_leaves_nothing_in_the_log(
+    registry: Running, caplog: pytest.LogCaptureFixture
+) -> None:
+    upgrade = f"GET /health HTTP/1.1\r\nHost: localhost:{registry.port}\r\nConnection: upgrade\r\n"
+    for nonsense in (b"\x16\x03\x01 is TLS\r\n\r\n", upgrade.encode() + b"Upgrade: h2c\r\n\r\n"):
+        with socket.create_connection(("127.0.0.1", registry.port), PATIENCE) as line:
+            line.sendall(nonsense)
+            assert line.recv(65_536).startswith((b"HTTP/1.1 400", b"HTTP/1.1 200"))
+    assert not caplog.records
+
+
+def _is_closed(line: socket.socket) -> bool:
+    line.setblocking(False)
+    try:
+        return line.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionResetError:
+        return True

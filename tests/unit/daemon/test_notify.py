@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from collections.abc import Iterator
@@ -65,3 +66,17 @@ def test_the_watchdogs_interval_is_half_of_what_the_manager_allows(
     env: dict[str, str], interval: float | None
 ) -> None:
     assert Notifier(env).watchdog_interval == interval
+
+
+def test_no_file_descriptor_left_does_not_end_the_service(
+    manager: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_left(*_: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    notifier = Notifier({"NOTIFY_SOCKET": manager.getsockname()})
+    with monkeypatch.context() as patched:
+        patched.setattr(socket, "socket", none_left)
+        notifier.watchdog()
+    notifier.watchdog()
+    assert manager.recv(4096) == b"WATCHDOG=1"
