@@ -13,17 +13,14 @@ import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agent_bridge.client import address as addresses
-from agent_bridge.client import answers, exchange
 from agent_bridge.client.address import Address
 from agent_bridge.client.backoff import Backoff
 from agent_bridge.client.cursor import Cursor
+from agent_bridge.client.opening import open_socket
 from agent_bridge.errors import AgentBridgeError, NotRunningError, RefusedError
-
-if TYPE_CHECKING:
-    from websockets.asyncio.client import ClientConnection
 
 _OPEN_SECONDS = 10.0
 _PING_SECONDS = 20.0
@@ -114,7 +111,7 @@ class EventStream:
         """One connection, until it is gone. Raises NotRunningError then."""
         from websockets.exceptions import ConnectionClosed
 
-        socket = await _connect(self._find(), self._identity)
+        socket = await open_socket(self._find(), self._identity, open_s=_OPEN_SECONDS, ping_s=_PING_SECONDS)
         try:
             self._greeted(await socket.recv())
             asked = self._cursor.seq is not None
@@ -179,30 +176,6 @@ def _frame(text: str | bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return frame if isinstance(frame, dict) and isinstance(frame.get("type"), str) else None
-
-
-async def _connect(address: Address, identity: str) -> ClientConnection:
-    from websockets.asyncio.client import connect
-    from websockets.exceptions import InvalidStatus, WebSocketException
-
-    try:
-        return await connect(
-            address.socket_url,
-            additional_headers=exchange.headers(address, identity),
-            host=address.host,  # so that no redirect to another host is followed
-            port=address.port,
-            proxy=None,
-            compression=None,
-            max_size=exchange.ANSWER_BYTES,
-            open_timeout=_OPEN_SECONDS,
-            ping_interval=_PING_SECONDS,
-            ping_timeout=_PING_SECONDS,
-            close_timeout=1,
-        )
-    except InvalidStatus as error:
-        raise answers.refusal(None, error.response.status_code) from None
-    except (OSError, WebSocketException) as error:
-        raise addresses.not_running(str(error)) from error
 
 
 def _text(frame: Mapping[str, Any], name: str) -> str | None:

@@ -15,8 +15,6 @@ from agent_bridge.errors import NotRunningError
 if TYPE_CHECKING:
     import ssl
 
-    import httpx
-
     from agent_bridge.client.address import Address
 
 IDENTITY_HEADER = "X-Agent-Bridge-Identity"
@@ -85,7 +83,7 @@ def no_tls() -> ssl.SSLContext:
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
-def settle(status: int, told: httpx.Headers, body: bytes) -> Answer:
+def settle(status: int, told: Mapping[str, str], body: bytes) -> Answer:
     """What the answer says. Raises the ChannelError that it tells of, or AnswerError."""
     try:
         data = json.loads(body) if body else None

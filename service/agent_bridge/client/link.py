@@ -9,13 +9,14 @@ from types import TracebackType
 from typing import Any, Self
 
 import httpx
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed
 
 from agent_bridge.channel.model import Message
 from agent_bridge.client import answers, exchange
 from agent_bridge.client.address import Address
 from agent_bridge.client.answers import Page
+from agent_bridge.client.opening import open_socket
 from agent_bridge.client.requests import Registration
 from agent_bridge.errors import NotRunningError
 from agent_bridge.log import get_logger
@@ -26,8 +27,6 @@ SUPERSEDED = 4001
 """The close code by which the registry says that a newer connection has taken over."""
 TOO_LARGE = 1009
 """The close code by which it says that a frame of ours was too large."""
-FRAME_BYTES = exchange.ANSWER_BYTES
-"""A frame that is refused would come again after each reconnect, so this is over anything that is sent."""
 
 
 class ClosedError(NotRunningError):
@@ -39,7 +38,7 @@ class ClosedError(NotRunningError):
 
 
 class Link:
-    """A connection; made by `opening` and closed at the end of `async with`."""
+    """A connection, opened and closed by `async with`."""
 
     def __init__(self, address: Address, registration: Registration, *, open_s: float, ping_s: float) -> None:
         self._address = address
@@ -59,7 +58,9 @@ class Link:
         )
         try:
             await self.register()
-            self._socket = await self._connect()
+            self._socket = await open_socket(
+                self._address, self._registration.identity, open_s=self._open_s, ping_s=self._ping_s
+            )
         except BaseException:
             await self._client.aclose()
             raise
@@ -133,29 +134,6 @@ class Link:
                 continue
             if isinstance(frame, dict):
                 return frame
-
-    async def _connect(self) -> ClientConnection:
-        try:
-            return await connect(
-                self._address.socket_url,
-                additional_headers=exchange.headers(self._address, self._registration.identity),
-                # With a host of our own no redirect to another one is followed.
-                host=self._address.host,
-                port=self._address.port,
-                proxy=None,
-                compression=None,
-                max_size=FRAME_BYTES,
-                open_timeout=self._open_s,
-                ping_interval=self._ping_s,
-                ping_timeout=self._ping_s,
-                close_timeout=1,
-            )
-        except InvalidStatus as error:
-            told = error.response
-            exchange.settle(told.status_code, httpx.Headers(), bytes(told.body or b""))
-            raise exchange.not_ours(told.status_code) from None
-        except (OSError, WebSocketException) as error:
-            raise NotRunningError("The registry's WebSocket doesn't open.", detail=str(error)) from error
 
     async def _ask(
         self,

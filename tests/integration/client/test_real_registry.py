@@ -17,7 +17,7 @@ from agent_bridge.channel.errors import ChannelError, TooLargeError, TooManyErro
 from agent_bridge.channel.model import AckState, Message
 from agent_bridge.client import answers
 from agent_bridge.client.address import Address
-from agent_bridge.client.link import Link
+from agent_bridge.client.opening import open_socket
 from agent_bridge.client.runtime import DISPLAYED, Receipt, Registration, Session, State, Timing
 from integration.client.proxy import Proxy
 from integration.registry.running import Running
@@ -403,9 +403,8 @@ def test_a_row_that_was_removed_comes_back_with_the_next_heartbeat(registry: Run
 def test_why_the_registry_turns_a_session_away_is_told(registry: Running) -> None:
     async def body() -> None:
         wrong = Address(f"http://127.0.0.1:{registry.port}", "wrong")
-        link = Link(wrong, Registration(agent_id="a", name="a", project_path="/a"), open_s=5, ping_s=5)
-        with pytest.raises(ChannelError) as caught:
-            await link._connect()
+        with pytest.raises(ChannelError, match="token") as caught:
+            await open_socket(wrong, "global", open_s=5, ping_s=5)
         assert caught.value.code == "unauthorized"
 
     asyncio.run(body())
