@@ -80,7 +80,7 @@ class Connection(asyncio.Protocol):
         self._handler: Handler | None = None
         self._outbox: Outbox | None = None
         self._early: list[Frame] = []
-        self._parts: list[bytes] | None = None
+        self._parts = bytearray()
         self._is_text = False
         self._timer: asyncio.TimerHandle | None = None
         self._awaits_pong = False
@@ -227,7 +227,7 @@ class Connection(asyncio.Protocol):
         if not self._write_paused:
             self._handler.drained()
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's own
         self._closing = True
         self._connections.discard(self)
         if self._timer is not None:
@@ -258,15 +258,15 @@ class Connection(asyncio.Protocol):
         if frame.opcode is not Opcode.CONT:
             self._is_text = frame.opcode is Opcode.TEXT
             if not frame.fin:
-                self._parts = [bytes(frame.data)]
+                # Bytes rather than a list: parts may be empty, and as many as a peer likes.
+                self._parts = bytearray(frame.data)
                 return
             payload = bytes(frame.data)
         else:
-            parts = self._parts = self._parts or []
-            parts.append(bytes(frame.data))
+            self._parts += frame.data
             if not frame.fin:
                 return
-            payload, self._parts = b"".join(parts), None
+            payload, self._parts = bytes(self._parts), bytearray()
         if self._is_text:
             handler.received(payload)
         else:
