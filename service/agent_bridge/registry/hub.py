@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -255,13 +255,13 @@ class Hub:
     def _on_commit(self, settled: Sequence[Settled]) -> None:
         """Called by the store on its own thread."""
         try:
-            self._loop.call_soon_threadsafe(self._settle, settled, self.store.epoch)
+            self._loop.call_soon_threadsafe(self._settle, settled, self.store.epoch, self.store.reached)
         except RuntimeError:
             _log.warning("Writes were settled after the end", count=len(settled))
 
-    def _settle(self, settled: Sequence[Settled], epoch: str) -> None:
+    def _settle(self, settled: Sequence[Settled], epoch: str, reached: int) -> None:
         if epoch != self.epoch:
-            self._start_over(epoch)
+            self._start_over(epoch, min((*_seqs_of(settled), reached + 1)) - 1)
         at = self.stamp()
         for count, one in enumerate(settled, 1):
             try:
@@ -326,10 +326,10 @@ class Hub:
         self._failed("A socket couldn't be written to", error)
         peer.connection.abort()
 
-    def _start_over(self, epoch: str) -> None:
-        """The database is another one: cursors into the old one mean nothing."""
+    def _start_over(self, epoch: str, seq: int) -> None:
+        """The database is another one, up to `seq` at least: cursors into the old one mean nothing."""
         _log.warning("The channel's database was replaced", epoch=epoch)
-        self.epoch, self.seq = epoch, 0
+        self.epoch, self.seq = epoch, seq
         for peer in list(self.peers):
             if peer.is_live or peer.agent_id is not None:
                 replay.resync(self, peer, "epoch")
@@ -344,6 +344,12 @@ class Hub:
         error = None if task.cancelled() else task.exception()
         if isinstance(error, Exception):
             self._failed("A replay failed", error)
+
+
+def _seqs_of(settled: Sequence[Settled]) -> Iterator[int]:
+    for one in settled:
+        if not isinstance(one.outcome, ChannelError):
+            yield from (event.seq for event in one.outcome.events if event.seq is not None)
 
 
 def _seq_of(outcome: Outcome) -> int | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -446,3 +448,38 @@ def test_a_deleted_database_is_made_anew_with_another_epoch(tmp_path: Path) -> N
         assert records.send("kept").message.seq == 1
         assert records.store.epoch != epoch
         assert records.inbox("bob") == ["kept"]
+
+
+def test_an_older_copy_of_the_database_has_another_epoch(tmp_path: Path) -> None:
+    """Its numbers are drawn a second time: a cursor from before would pass over what they stand for now."""
+    file = tmp_path / "channel" / "channel.sqlite"
+    with Records(Place.file(file)) as records:
+        records.send("kept")
+        first = records.store.epoch
+        copied(file, tmp_path / "older")
+        copied(file, tmp_path / "again")
+        lost = records.send("lost").message.seq
+        replaced(file, tmp_path / "older")
+
+        assert records.send("new").message.seq == lost
+        second = records.store.epoch
+        assert second != first
+        assert records.store.reached == records.store.last_seq()
+        copied(file, tmp_path / "newest")
+        replaced(file, tmp_path / "again")
+        records.send("newer")
+        assert records.store.epoch not in (first, second)
+        replaced(file, tmp_path / "newest")
+        records.send("newest")
+        assert records.store.epoch == second, "nothing of it is missing"
+
+
+def copied(file: Path, target: Path) -> None:
+    with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(target)) as copy:
+        source.backup(copy)
+
+
+def replaced(file: Path, copy: Path) -> None:
+    copy.replace(file)
+    for side in ("-wal", "-shm"):
+        Path(f"{file}{side}").unlink(missing_ok=True)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +193,29 @@ def test_a_database_that_was_deleted_makes_sockets_start_over(tmp_path: Path) ->
         assert resync["epoch"] == running.hub.epoch != epoch
         assert socket.until("channel.message")["data"]["messageId"] == stored["messageId"]
         assert running.hub.seq == stored["seq"]
+
+
+def test_a_database_that_was_set_back_makes_sockets_start_over(tmp_path: Path) -> None:
+    with Running(tmp_path) as running, running.agent("me") as socket:
+        kept = running.post(content="kept")
+        older = tmp_path / "older"
+        with closing(sqlite3.connect(running.database)) as now, closing(sqlite3.connect(older)) as copy:
+            now.backup(copy)
+        lost = running.post(content="lost")
+        epoch = running.hub.epoch
+        older.replace(running.database)
+        for name in ("-wal", "-shm"):
+            Path(f"{running.database}{name}").unlink(missing_ok=True)
+
+        new = running.post(content="new", toAgentId="me")
+
+        assert new["seq"] == lost["seq"], "the number is drawn a second time"
+        resync = socket.until("resync")
+        assert (resync["reason"], resync["seq"]) == ("epoch", kept["seq"])
+        assert socket.until("channel.message")["data"]["content"] == "new"
+        with running.connect(query="events=none") as late:
+            late.identify("late", since=lost["seq"], epoch=epoch)
+            assert late.until("resync")["reason"] == "epoch"
 
 
 # Random disconnects under load.

@@ -225,5 +225,12 @@ def create(connection: sa.Connection) -> None:
     )
 
 
+def renew_epoch(connection: sa.Connection) -> str:
+    """Give the database another epoch, which is returned: no cursor that was given out holds any more."""
+    epoch = uuid.uuid4().hex
+    connection.execute(sa.update(META).where(META.c.name == "epoch").values(value=epoch))
+    return epoch
+
+
 MIGRATIONS = (create,)
 """The steps that `migrations.migrate` carries out, oldest first; a released one is never changed."""

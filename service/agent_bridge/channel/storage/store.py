@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from agent_bridge.channel.clock import Moment, Timeline
 from agent_bridge.channel.errors import ChannelError, StorageError
-from agent_bridge.channel.storage import sweeps
+from agent_bridge.channel.storage import schema, sweeps
 from agent_bridge.channel.storage.answers import (
     StoreHealth,
     SweepResult,
@@ -24,7 +24,7 @@ from agent_bridge.channel.storage.place import Place
 from agent_bridge.channel.storage.reader import Reader
 from agent_bridge.channel.storage.schema import META, MIGRATIONS, read_moment
 from agent_bridge.channel.storage.writer import Writer
-from agent_bridge.channel.writes import Outcome, Settled, Write
+from agent_bridge.channel.writes import Event, Outcome, Settled, Write
 
 T = TypeVar("T")
 Sweep = Callable[[sa.Connection, int], tuple[SweepResult, Sequence[Settled]]]
@@ -54,6 +54,7 @@ class Store(Reader):
         """May be changed at any time; holds for the writes after that."""
         self._on_commit = on_commit
         self._epoch = ""
+        self._reached: dict[str, int] = {}
         self._paces = {name: Pace() for name in ("expire", "archive", "delete_old")}
         self._writer = Writer(self._database, self._apply, self._committed, now=timeline.now)
 
@@ -89,6 +90,11 @@ class Store(Reader):
     def epoch(self) -> str:
         """The database's own random id: a cursor holds only within one. Empty until it was opened once."""
         return self._epoch
+
+    @property
+    def reached(self) -> int:
+        """The highest seq that is known to be stored, without a look at the database."""
+        return self._reached.get(self._epoch, 0)
 
     def expire(self, now: Moment, batch: int | None = None) -> SweepResult:
         """Give open messages whose time is over a `failed` ack by the registry.
@@ -140,9 +146,16 @@ class Store(Reader):
         if not self._epoch:
             last = read_moment(meta["moment"])
             self._timeline.resume(last if last.steady else None)
-        self._epoch = meta["epoch"]
+        epoch, last_seq = meta["epoch"], int(meta["last_seq"])
+        if last_seq < self._reached.get(epoch, 0):
+            # An older copy was put in its place: it will draw numbers that were drawn before.
+            epoch = schema.renew_epoch(connection)
+        self._reached[epoch] = last_seq
+        self._epoch = epoch
 
     def _committed(self, settled: Sequence[Settled]) -> None:
+        reached = max((event.seq or 0 for one in settled for event in _events_of(one)), default=0)
+        self._reached[self._epoch] = max(self.reached, reached)
         told = [replace(one, tag=None) if isinstance(one.tag, _Call) else one for one in settled]
         try:
             self._on_commit(told)
@@ -166,6 +179,10 @@ class Store(Reader):
 
     def _aside(self, work: Callable[[], None]) -> None:
         _waited_for(self._writer.aside(work), JOB_S)
+
+
+def _events_of(settled: Settled) -> tuple[Event, ...]:
+    return () if isinstance(settled.outcome, ChannelError) else settled.outcome.events
 
 
 def _waited_for(waiting: Future[T], seconds: float) -> T:
