@@ -7,6 +7,7 @@ that loop is told and tried again after a while. The rest of the service never w
 
 from __future__ import annotations
 
+import contextlib
 import select
 import socket
 import threading
@@ -47,6 +48,7 @@ class RegistryHost:
         self._listener: socket.socket | None = None
         self._url: str | None = None
         self._wake, self._waker = socket.socketpair()
+        self._waker.settimeout(0)
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
         self._wanted = threading.Event()
@@ -245,4 +247,5 @@ class RegistryHost:
         return bool(ready)
 
     def _nudge(self) -> None:
-        self._waker.send(b"!")
+        with contextlib.suppress(BlockingIOError):  # nobody has heard the last ones yet
+            self._waker.send(b"!")

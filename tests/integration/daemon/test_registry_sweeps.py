@@ -204,6 +204,10 @@ def test_a_port_that_cannot_be_had_is_told_and_the_next_setting_taken(
         assert (told["state"], told["url"]) == ("failed", None)
         assert "can't be listened on" in told["reasons"][0]
         assert not paths.registry_address().exists()
+        with monkeypatch.context() as without_a_right:
+            without_a_right.setattr(socket.socket, "bind", lambda self, address: refuse(address[1]))
+            for _ in range(1000):  # more than anybody hears: nobody is there to hear them
+                host.apply(load_settings(env={}))
         host.apply(load_settings(env={}))
         assert (host.describe()["state"], host.describe()["reasons"]) == ("idle", [])
         with Registry(find()) as registry:
