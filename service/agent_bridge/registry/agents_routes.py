@@ -61,12 +61,13 @@ class AgentsRoutes:
         return as_json(self._found(call.caller.sees, call.path_id("agent", "agentId")).as_wire())
 
     async def message(self, call: Call) -> Answer:
-        """`POST /agents/{id or name}/message`: to its socket, and to whoever listens."""
+        """`POST /agents/{id or name}/message`: to its socket, and to whoever listens; counts like a send."""
         row = self._addressed(call)
         data = wire_agents.agent_message(
             await call.body(), self._hub.timeline.now().wall, to_agent_id=row.agent_id
         )
         identity = row.identity if call.caller.sees == ALL_IDENTITIES else call.caller.sees
+        self._hub.rates.take(identity, data["fromAgentId"])
         # An AgentServer of another identity is told by its own address: no event crosses over there.
         reached = identity == row.identity and self._hub.reaches(identity, row.agent_id)
         self._hub.publish(

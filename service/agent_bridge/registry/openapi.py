@@ -119,7 +119,7 @@ def _agent_paths() -> dict[str, Any]:
                 {200: _json(_object(ok=BOOLEAN, delivered=BOOLEAN, via=_one_of("websocket", "event-only")))},
                 body="AgentMessageAsked",
                 parameters=(named,),
-                refused=(404, 409),
+                refused=(404, 409, 429),
             ),
         },
         "/agents/{agent}/ag-ui": {

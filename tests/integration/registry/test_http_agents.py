@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -134,6 +135,20 @@ def test_a_message_to_an_agent_by_its_name(registry: Running, fresh: str) -> Non
             assert frame["data"] | body == frame["data"]
             assert frame["data"]["toAgentId"] == "target"
     assert _ask(registry, fresh, "POST", "/agents/nobody/message", body).status_code == 404
+
+
+def test_messages_to_agents_count_for_their_senders_rate(tmp_path: Path) -> None:
+    body = {"fromAgentId": "me", "type": "notification"}
+    with Running(tmp_path, send_rate_per_s=0.01, send_burst=2) as registry:
+        registry.register("target")
+        with registry.agent("target") as target:
+            answers = [_ask(registry, "global", "POST", "/agents/target/message", body) for _ in range(3)]
+            assert [answer.status_code for answer in answers] == [200, 200, 429]
+            assert answers[2].json()["code"] == "too_many"
+            other = body | {"fromAgentId": "other"}
+            assert _ask(registry, "global", "POST", "/agents/target/message", other).status_code == 200
+            told = [one for one in target.all_until_now() if one["type"] == "agent.message"]
+            assert [one["data"]["fromAgentId"] for one in told] == ["me", "me", "other"]
 
 
 def test_a_message_to_an_agent_that_says_too_little(registry: Running, fresh: str) -> None:
