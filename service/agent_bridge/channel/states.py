@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 from agent_bridge.channel.model import Ack, AckState, ActorType, ConversationStatus, Kind, Message
 
-_NEVER_OPEN = frozenset((Kind.ACK, Kind.PRESENCE))
+NEVER_OPEN = frozenset((Kind.ACK, Kind.PRESENCE))
+"""Kinds of messages that no inbox holds, that await no answer and are none."""
 
 
 def higher(one: AckState, other: AckState) -> AckState:
@@ -32,13 +33,13 @@ def after(before: AckState, ack: AckState, actor: ActorType) -> AckState:
 
 def awaits_answer(kind: Kind, expects_response: bool, state: AckState) -> bool:  # noqa: FBT001
     """Whether a message is pending: it asks for an answer and nothing has ended it."""
-    return expects_response and kind not in _NEVER_OPEN and not state.is_terminal
+    return expects_response and kind not in NEVER_OPEN and not state.is_terminal
 
 
 def is_open(kind: Kind, expects_response: bool, state: AckState) -> bool:  # noqa: FBT001
     """Whether a message belongs in its recipient's inbox: until it is answered or failed, or, where no answer
     is asked for, until it was displayed."""
-    if kind in _NEVER_OPEN:
+    if kind in NEVER_OPEN:
         return False
     if expects_response:
         return not state.is_terminal

@@ -33,6 +33,15 @@ class Answer:
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": self.body})
 
+    async def refuse_upgrade(self, send: Send, *, can_say_why: bool = True) -> None:
+        """Answer an upgrade to a WebSocket with it; where the server can't, the upgrade is only refused."""
+        if not can_say_why:
+            await send({"type": "websocket.close"})
+            return
+        headers = [*self.headers, (b"content-length", b"%d" % len(self.body))]
+        await send({"type": "websocket.http.response.start", "status": self.status, "headers": headers})
+        await send({"type": "websocket.http.response.body", "body": self.body})
+
 
 def as_json(value: object, status: int = 200, headers: tuple[Header, ...] = ()) -> Answer:
     """`value` as JSON."""

@@ -162,9 +162,4 @@ async def _turn_away(scope: Scope, send: SendBack, answer: Answer) -> None:
         # Its body isn't read, so the connection can't go on to a next request.
         await closing(answer).send(send)
         return
-    if "websocket.http.response" not in scope.get("extensions", {}):
-        await send({"type": "websocket.close"})
-        return
-    headers = [*answer.headers, (b"content-length", b"%d" % len(answer.body))]
-    await send({"type": "websocket.http.response.start", "status": answer.status, "headers": headers})
-    await send({"type": "websocket.http.response.body", "body": answer.body})
+    await answer.refuse_upgrade(send, can_say_why="websocket.http.response" in scope.get("extensions", {}))

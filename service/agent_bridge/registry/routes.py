@@ -55,23 +55,14 @@ def _health(hub: Hub) -> Handler:
         if not call.caller.is_trusted:
             return as_json({"status": "ok"})
         identified, opened = hub.socket_counts(call.caller.sees)
-        now = hub.timeline.now().wall
         return as_json(
             {
                 "status": "ok",
                 "agents": len(hub.directory.rows(call.caller.sees)),
                 "wsConnections": identified,
                 "wsDashboardClients": opened,
-                "timestamp": iso(now),
+                "timestamp": hub.stamp().decode(),
             }
         )
 
     return health
-
-
-def iso(wall_ms: int) -> str:
-    """A wall time as ISO 8601 in UTC, with milliseconds."""
-    from datetime import UTC, datetime
-
-    moment = datetime.fromtimestamp(wall_ms // 1000, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{wall_ms % 1000:03d}Z"

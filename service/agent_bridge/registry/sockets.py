@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qs
 
 from agent_bridge.channel.errors import ChannelError, InvalidError
-from agent_bridge.registry import events
+from agent_bridge.registry.answers import Receive, Scope, Send
 from agent_bridge.registry.audience import Wants
 from agent_bridge.registry.connection import EXTENSION, Connection
+from agent_bridge.registry.errors_on_wire import answer_for
 from agent_bridge.registry.peer import Peer
 
 if TYPE_CHECKING:
     from agent_bridge.config import Settings
     from agent_bridge.registry.hub import Hub
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 BACKLOG_BYTES = 32 << 20
 """Bytes that may wait for a client that reads slowly; four messages of the largest size if that is more."""
@@ -42,7 +39,7 @@ class Endpoint:
             identity = self._identity_of(scope)
             wants = _wants(scope)
         except ChannelError as error:
-            await _refuse(send, error)
+            await answer_for(error).refuse_upgrade(send)
             return
         connection = cast("Connection", scope["extensions"][EXTENSION])
         await receive()
@@ -73,15 +70,3 @@ def _wants(scope: Scope) -> Wants:
     if named not in ("all", "none"):
         raise InvalidError("events can't be used", detail="it must be one of all, none")
     return "all" if named == "all" else "none"
-
-
-async def _refuse(send: Send, error: ChannelError) -> None:
-    body = events.encoded({"error": error.sentence(), "code": error.code})
-    await send(
-        {
-            "type": "websocket.http.response.start",
-            "status": error.status,
-            "headers": [(b"content-type", b"application/json")],
-        }
-    )
-    await send({"type": "websocket.http.response.body", "body": body})

@@ -11,6 +11,7 @@ from typing import Final
 import sqlalchemy as sa
 from sqlalchemy import bindparam
 
+from agent_bridge.channel.states import NEVER_OPEN
 from agent_bridge.channel.storage.prepared import Prepared
 from agent_bridge.channel.storage.schema import (
     BROADCAST_MARKS,
@@ -20,8 +21,6 @@ from agent_bridge.channel.storage.schema import (
     insert_missing,
 )
 
-NEVER_OPEN: Final = ("ack", "presence")
-"""Kinds of messages that no inbox holds."""
 _MARKS_AT_ONCE: Final = 20
 """Marks that one transaction moves on: the receipts of other agents lie until their next one."""
 
@@ -43,7 +42,7 @@ UNSEEN: Final = (
     IS_BROADCAST,
     _m.seq > bindparam("seen_up_to"),
     _m.from_agent_id != bindparam("agent_id"),
-    _m.kind.not_in(NEVER_OPEN),
+    _m.kind.not_in(sorted(NEVER_OPEN)),
     HAS_NO_RECEIPT,
 )
 """The broadcasts that an agent hasn't seen; takes `identity`, `agent_id`, `seen_up_to`."""

@@ -10,7 +10,7 @@ from typing import Final
 
 from agent_bridge.channel import expects, ids, states
 from agent_bridge.channel.errors import TooManyError, UnknownError
-from agent_bridge.channel.model import Ack, AckState, ActorType, Draft, Kind, Message
+from agent_bridge.channel.model import Ack, AckState, ActorType, Draft, Message
 from agent_bridge.channel.storage.batch import Batch, Held, Key, Talk
 from agent_bridge.channel.storage.events import ack_event, message_event, suppression_event
 from agent_bridge.channel.storage.reads import unknown_conversation
@@ -19,8 +19,6 @@ from agent_bridge.channel.writes import Acknowledge, Acknowledged, Done, Event, 
 
 REGISTRY_ACTOR: Final = "registry"
 """The actor of acks that nobody but the store gave."""
-
-_NO_ANSWER: Final = frozenset((Kind.ACK, Kind.PRESENCE))
 
 
 def send(batch: Batch, draft: Draft, inbox_limit: int) -> Sent:
@@ -147,7 +145,7 @@ def _is_answer(message: Message, asked: Held) -> bool:
     """
     question = asked.message
     return (
-        message.kind not in _NO_ANSWER
+        message.kind not in states.NEVER_OPEN
         and question.conversation_id == message.conversation_id
         and message.from_agent_id == (question.to_agent_id or message.from_agent_id)
         and (question.to_agent_id is not None or message.from_agent_id != question.from_agent_id)
