@@ -204,6 +204,12 @@ class Directory:
                 events += self._mark_unhealthy(row)
         return events
 
+    def excuse(self, ms: int, now: Moment) -> None:
+        """Don't count so many milliseconds before `now` as time without a sign of life."""
+        for row in list(self._all()):
+            beat = max(row.beat, min(row.beat + ms, now.steady))
+            self._rows[row.identity][row.agent_id] = dataclasses.replace(row, beat=beat)
+
     def rows(
         self,
         identity: str = ALL_IDENTITIES,

@@ -38,6 +38,8 @@ DRAIN_S = 2.0
 """Seconds that sockets stay open at the end for the answers to what was submitted."""
 READERS = 4
 _FLUSH_EVERY = 64
+_LATE = 2
+"""Intervals without a look at who is there, after which the rest counts as time in which we slept."""
 
 _log = get_logger("registry")
 
@@ -78,6 +80,7 @@ class Hub:
         self._tasks: set[asyncio.Task[None]] = set()
         self._bytes = 0
         self._is_stopping = False
+        self._looked = timeline.now().steady
 
     async def start(self) -> None:
         """Open the store; the running loop becomes the hub's.
@@ -160,8 +163,16 @@ class Hub:
         return sum(peer.agent_id is not None for peer in seen), len(seen)
 
     def sweep_presence(self) -> int:
-        """Mark sessions without a heartbeat unhealthy or remove them; returns how many. On the loop."""
-        found = self.directory.sweep(self.timeline.now())
+        """Mark sessions without a heartbeat unhealthy or remove them; returns how many. On the loop.
+
+        Time in which this process slept, or its machine did, isn't held against them."""
+        now = self.timeline.now()
+        slept = now.steady - self._looked - _LATE * round(self.settings.presence_sweep_s * 1000)
+        self._looked = now.steady
+        if slept > 0:
+            # Whoever slept as well, or stood before our door, gave no sign of life: that is none of death.
+            self.directory.excuse(slept, now)
+        found = self.directory.sweep(now)
         self.publish(found)
         return len(found)
 

@@ -54,7 +54,7 @@ class Running:
         self.hub: Hub
         self.application: Registry
         self._loop: asyncio.AbstractEventLoop
-        self.server: uvicorn.Server
+        self.http_server: uvicorn.Server
         self._started: Future[None] = Future()
         self._thread = threading.Thread(target=self._run, name="registry under test")
         self.http = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", headers=self.headers())
@@ -68,7 +68,7 @@ class Running:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.http.close()
-        self.server.should_exit = True
+        self.http_server.should_exit = True
         self._thread.join(PATIENCE)
         assert not self._thread.is_alive()
 
@@ -149,7 +149,7 @@ class Running:
         self.hub = Hub(Place.file(self.database), self._timeline or Timeline(), self.settings)
         access = Access(self.token, self.port, message_bytes=self.settings.message_bytes)
         self.application = make_app(self.hub, access, self.settings)
-        self.server = uvicorn.Server(
+        self.http_server = uvicorn.Server(
             uvicorn.Config(
                 self.application,
                 http=bounded_http(self._connections),
@@ -162,8 +162,8 @@ class Running:
             )
         )
         await self.hub.start()
-        serving = asyncio.create_task(self.server.serve(sockets=[self._listener]))
-        while not self.server.started:
+        serving = asyncio.create_task(self.http_server.serve(sockets=[self._listener]))
+        while not self.http_server.started:
             await asyncio.sleep(0.005)
         self._started.set_result(None)
         await serving

@@ -125,7 +125,7 @@ def test_what_is_no_request_is_refused_as_one(line: socket.socket, noise: bytes)
 
 def _unread(registry: Running) -> list[BoundedHttp]:
     """The connections whose answers wait for their readers."""
-    connections = registry.server.server_state.connections
+    connections = registry.http_server.server_state.connections
     return [
         one
         for one in connections
@@ -191,7 +191,7 @@ def test_who_only_connects_gives_way_to_who_asks(tmp_path: Path) -> None:
             stack.enter_context(socket.create_connection(("127.0.0.1", registry.port), PATIENCE))
             for _ in range(60)
         ]
-        registry.wait_for(lambda: len(registry.server.server_state.connections) == 20)
+        registry.wait_for(lambda: len(registry.http_server.server_state.connections) == 20)
         gone = [connection for connection in idle if _is_closed(connection)]
         assert gone == idle[: len(gone)]
         assert 35 <= len(gone) <= 41
@@ -206,7 +206,7 @@ def test_where_everybody_is_busy_a_newcomer_is_told(tmp_path: Path) -> None:
             stack.enter_context(registry.agent(name))
         with socket.create_connection(("127.0.0.1", registry.port), PATIENCE) as late:
             assert _code(_rest(late)) == (503, "crowded")
-        assert len(registry.server.server_state.connections) == 3
+        assert len(registry.http_server.server_state.connections) == 3
 
 
 def test_who_has_no_token_leaves_nothing_in_the_log(

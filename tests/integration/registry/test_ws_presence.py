@@ -10,6 +10,7 @@ import pytest
 from websockets.client import ClientProtocol
 
 from agent_bridge.channel.clock import Moment
+from integration.channel.records import Clock
 from integration.registry.running import PATIENCE, Running
 
 
@@ -171,3 +172,20 @@ def test_the_registrys_end_is_said_goodbye_to(tmp_path: Path) -> None:
         socket = running.agent("me")
 
     assert socket.closing()[0] == 1001
+
+
+def test_while_the_registry_sleeps_nobody_grows_older(tmp_path: Path) -> None:
+    """A closed notebook: sessions slept as long, and their next heartbeat comes after the next look."""
+    clock = Clock()
+    with Running(tmp_path, timeline=clock.timeline()) as running, running.agent("me"):
+        running.register("me")
+
+        def looks_later(ms: int) -> dict[str, bool]:
+            clock.go_on(ms)
+            running.on_loop(running.hub.sweep_presence)
+            return _rows(running, "global")
+
+        assert looks_later(15_000) == {"me": True}
+        assert looks_later(3_600_000) == {"me": True}
+        assert looks_later(30_000) == {"me": True}
+        assert looks_later(30_000) == {"me": False}, "who is silent while we listen grows older"

@@ -136,6 +136,18 @@ def test_a_closed_socket_takes_a_clients_row_and_marks_an_agents(directory: Dire
     assert held(directory) == held(directory, healthy=False) == ["s1"]
 
 
+def test_what_is_excused_makes_no_row_older(directory: Directory) -> None:
+    directory.register(client("c1"), START)
+    directory.register(client("c2", project_path="/elsewhere"), START)
+    directory.heartbeat("red", "c2", later(3_650_000))
+    directory.excuse(3_600_000, later(3_660_000))
+    assert directory.sweep(later(3_689_999)) == []
+    assert names(directory.sweep(later(3_690_000))) == [("agent.unhealthy", "c1")]
+    assert names(directory.sweep(later(3_750_000))) == [("agent.removed", "c1"), ("agent.unhealthy", "c2")], (
+        "a sign of life since then counts from then on, or from now at the latest"
+    )
+
+
 def test_the_sweep_marks_at_90_seconds_and_removes_at_120(directory: Directory) -> None:
     directory.register(client(), START)
     directory.register(server(), START)
