@@ -70,6 +70,7 @@ class SqliteFile:
         self._check_s = check_s
         self._network_type = network_type or (lambda path: remote_type(path, read_mounts()))
         self._main: Mark | None = None
+        self._mode = 0
         self._log_mark: Mark | None = None
         self._log_size = 0
         self._log_ceiling = self._cut_at = log_ceiling
@@ -88,7 +89,7 @@ class SqliteFile:
             kept = repair.put_aside(self._path)
             _log.error("the message database is damaged and was put aside", path=str(kept), detail=damage)
             self._path = self._ready_file()
-        self._writers = _engine(self._connect_writer, "BEGIN IMMEDIATE", NullPool)
+        self._writers = _engine(self._connect_writer, None, NullPool)
         self._readers = _engine(self._connect_reader, "BEGIN", QueuePool)
         self._writer = self._writers.connect()
         self.journal_mode = str(_raw(self._writer).execute("PRAGMA journal_mode").fetchone()[0])
@@ -115,7 +116,12 @@ class SqliteFile:
 
     def fate(self) -> Fate:
         """See `Backend`. By device and inode: two looks, a few microseconds."""
-        if self._main is None or _mark(self._name) != self._main:
+        try:
+            found = os.stat(self._name)  # noqa: PTH116 - on the way of every write
+        except OSError:
+            return "gone"
+        self._mode = found.st_mode
+        if (found.st_dev, found.st_ino) != self._main:
             return "gone"
         if self.journal_mode != "wal":
             return "same"
@@ -132,19 +138,25 @@ class SqliteFile:
 
     def refuse_read_only(self) -> None:
         """See `Backend`. An open file could still be written; whoever took the permission away meant it."""
-        try:
-            mode = self._path.stat().st_mode
-        except OSError:
-            return
-        if not mode & 0o222:
+        if not self._mode & 0o222:
             raise read_only(self._place, _NOT_WRITABLE)
 
     def transact(self, work: Callable[[Connection], T]) -> T:
         """See `Backend`."""
         if self._writer is None:
             self._writer = cast(Engine, self._writers).connect()
-        with self._writer.begin():
-            return work(self._writer)
+        raw = _raw(self._writer)
+        raw.execute("BEGIN IMMEDIATE")
+        try:
+            result = work(self._writer)
+            raw.execute("COMMIT")
+        except BaseException:
+            raw.rollback()
+            raise
+        finally:
+            if self._writer.in_transaction():
+                self._writer.rollback()  # SQLAlchemy's own notion of one; ours has ended
+        return result
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -205,8 +217,8 @@ class SqliteFile:
             found = path.stat()
             if not stat.S_ISREG(found.st_mode):
                 raise UnavailableError("The message database isn't a file", path=path, remedy="Move it away.")
-            if not found.st_mode & 0o222:
-                raise read_only(self._place, _NOT_WRITABLE)
+            self._mode = found.st_mode
+            self.refuse_read_only()
             if found.st_mode & 0o077:
                 path.chmod(found.st_mode & 0o700)
         except UnavailableError:
@@ -271,10 +283,11 @@ class SqliteFile:
         return connection
 
 
-def _engine(connect: Callable[[], sqlite3.Connection], begin: str, pool: type[Any]) -> Engine:
+def _engine(connect: Callable[[], sqlite3.Connection], begin: str | None, pool: type[Any]) -> Engine:
     sizes = {"pool_size": _READERS, "max_overflow": _READERS, "pool_timeout": 10} if pool is QueuePool else {}
     engine = create_engine("sqlite+pysqlite://", creator=connect, poolclass=pool, **sizes)
-    event.listen(engine, "begin", lambda connection: _raw(connection).execute(begin))
+    if begin is not None:
+        event.listen(engine, "begin", lambda connection: _raw(connection).execute(begin))
     return engine
 
 
