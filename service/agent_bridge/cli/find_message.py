@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agent_bridge.channel.errors import AmbiguousError, UnknownError
+from agent_bridge.channel.errors import AmbiguousError, InvalidError, UnknownError
 from agent_bridge.channel.model import Message
 from agent_bridge.cli.messages_shown import first_line, shown_name
 from agent_bridge.cli.printing import harmless_line
@@ -17,15 +17,16 @@ _LISTED = 8
 
 
 def find_message(registry: Registry, agent_id: str, key: str, conversation: str | None) -> Message:
-    """The message that `key` means, in that conversation or in the agent's inbox.
+    """The message that `key` means: its id, or the beginning of it in that conversation or the agent's inbox.
 
     Raises UnknownError, or AmbiguousError with the candidates.
     """
+    whole = _whole(registry, key, conversation)
+    if whole is not None:
+        return whole
     found: dict[str, Message] = {}
     for messages in _pages(registry, agent_id, conversation):
         for message in messages:
-            if message.message_id == key:
-                return message
             if key and message.message_id.startswith(key):
                 found[message.message_id] = message
     if len(found) > 1:
@@ -39,9 +40,20 @@ def find_message(registry: Registry, agent_id: str, key: str, conversation: str 
         place = "that conversation" if conversation else "the inbox"
         raise UnknownError(
             f"There is no message {shown_name(key)!r} in {place}.",
-            remedy="`agent-bridge inbox --all` lists yours; --conversation says where else it is.",
+            remedy="`agent-bridge inbox --all` lists what came; others need the whole id.",
         )
     return next(iter(found.values()))
+
+
+def _whole(registry: Registry, key: str, conversation: str | None) -> Message | None:
+    """The message with exactly that id, if it is where it should be."""
+    if not key:
+        return None
+    try:
+        found = registry.message(key)
+    except (InvalidError, UnknownError):
+        return None
+    return found if conversation in (None, found.conversation_id) else None
 
 
 def _pages(registry: Registry, agent_id: str, conversation: str | None) -> Iterator[tuple[Message, ...]]:

@@ -108,6 +108,10 @@ class Registry:
         """`POST /channel/acks`: say how far a message has come. Raises UnknownError."""
         return answers.ack(self._ask("POST", "/channel/acks", body=requests.acknowledge(asked)).data)
 
+    def message(self, message_id: str) -> Message:
+        """`GET /channel/messages/:id`: one message, as it is now. Raises UnknownError."""
+        return answers.message(self._ask("GET", exchange.path("channel", "messages", message_id)).data)
+
     def retry(self, conversation_id: str, message_id: str) -> Message:
         """`POST /channel/messages/:conversationId/:messageId/retry`: once more. Raises UnknownError."""
         where = exchange.path("channel", "messages", conversation_id, message_id, "retry")

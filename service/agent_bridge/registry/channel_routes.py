@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast
 
-from agent_bridge.channel.errors import ChannelError, InvalidError
+from agent_bridge.channel.errors import ChannelError, InvalidError, UnknownError
 from agent_bridge.channel.model import ALL_IDENTITIES, ConversationStatus, Draft
 from agent_bridge.channel.storage.answers import ConversationQuery, Page
 from agent_bridge.channel.writes import Acknowledged, Done, Event, Retry, Revive, Send, Sent, Suppress
@@ -82,6 +82,14 @@ class ChannelRoutes:
         write = wire.acknowledge(await call.body(), call.caller.writes_as)
         outcome = cast("Acknowledged", await self._hub.write(write))
         return as_json(outcome.ack.as_wire(), 201)
+
+    async def message(self, call: Call) -> Answer:
+        """`GET /channel/messages/{messageId}`: one message, as it is now."""
+        identity, message_id = _one_identity(call), call.path_id("message", "messageId")
+        found = await self._hub.read(lambda store: store.message(identity, message_id))
+        if found is None:
+            raise UnknownError("Message not found")
+        return as_json(found.as_wire())
 
     async def retry(self, call: Call) -> Answer:
         """`POST /channel/messages/{conversationId}/{messageId}/retry`: 200 the message."""

@@ -21,6 +21,7 @@ from agent_bridge.registry.dashboard_access import COOKIE
 from agent_bridge.registry.openapi_schemas import (
     BOOLEAN,
     COUNT,
+    CURSOR,
     ID,
     IDENTITY,
     STRING,
@@ -140,7 +141,7 @@ def _agent_paths() -> dict[str, Any]:
 def _channel_paths() -> dict[str, Any]:
     conversation = _in_path("conversation", "The conversation's id.")
     message = _in_path("message", "The message's id.")
-    before = _query("before", TIME, "`X-Next-Before` of the page before this one.")
+    before = _query("before", CURSOR, "`X-Next-Before` of the page before this one.")
     limit = _query("limit", {"type": "integer", "minimum": 1, "maximum": MAX_PAGE}, "How many at most.")
     reader = _query("agentId", ID, "The agent for which it is asked.")
     stored = _json(ref("StoredMessage"))
@@ -151,6 +152,14 @@ def _channel_paths() -> dict[str, Any]:
                 {201: stored, 200: stored | {"description": "The row as first stored: its id was there."}},
                 body="Draft",
                 refused=(404, 429, 507),
+            ),
+        },
+        "/channel/messages/{message}": {
+            "get": _operation(
+                "One message, and in `state` how far it came",
+                {200: _json(ref("Message"))},
+                parameters=(message,),
+                refused=(404,),
             ),
         },
         "/channel/messages/{conversation}/{message}/retry": {
@@ -186,7 +195,8 @@ def _channel_paths() -> dict[str, Any]:
                 "What was stored after a cursor",
                 {200: _json(ref("Events"))},
                 parameters=(
-                    _query("since", TIME, "The `seq` up to which everything is known.") | {"required": True},
+                    _query("since", CURSOR, "The `seq` up to which everything is known.")
+                    | {"required": True},
                     _query("epoch", _TEXT, "The `epoch` in which that cursor was given."),
                     _query("limit", {"type": "integer", "minimum": 1, "maximum": EVENTS_PAGE}, "How many."),
                 ),

@@ -34,6 +34,7 @@ LINE: Schema = {
     "description": "Without line breaks, control characters and what turns a text's direction.",
 }
 TIME: Schema = {"type": "integer", "minimum": 0, "maximum": fields.LARGEST_TIME, "description": "Unix ms."}
+CURSOR: Schema = {"type": "integer", "minimum": 0, "maximum": fields.LARGEST_TIME}
 COUNT: Schema = {"type": "integer", "minimum": 0}
 BOOLEAN: Schema = {"type": "boolean"}
 STRING: Schema = {"type": "string"}

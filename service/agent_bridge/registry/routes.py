@@ -35,6 +35,7 @@ def handlers(hub: Hub, dashboard: DashboardAccess) -> list[tuple[str, str, Handl
         ("POST", "/agents/{agent}/message", agents.message),
         ("POST", "/events", agents.task_update),
         ("POST", SEND, channel.send),
+        ("GET", f"{SEND}/{{message}}", channel.message),
         ("POST", "/channel/acks", channel.acknowledge),
         ("GET", "/channel/inbox", channel.inbox),
         ("GET", "/channel/events", channel.events),

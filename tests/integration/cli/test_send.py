@@ -277,7 +277,9 @@ def test_replying_where_it_isnt_in_ones_own_inbox(channel: Channel, claude: str)
                 content="Do it.",
             )
         ).message
-    assert run("reply", other.message_id, "Done.").code == 1
+    assert run("reply", other.message_id[:-1], "Done.").code == 1
+    assert run("reply", other.message_id, "Done.", "--conversation", "elsewhere").code == 1
+    assert run("reply", other.message_id, "Done.").code == 0
     in_thread = run("reply", other.message_id, "Done.", "--conversation", other.conversation_id, "--json")
     assert in_thread.json["data"]["message"]["kind"] == "task_result"
     as_other = run("reply", other.message_id, "Done.", "--as", "client-other-1", "--json").json["data"][

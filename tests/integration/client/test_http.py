@@ -99,6 +99,7 @@ def test_a_message_from_send_to_answer(registry: Registry) -> None:
     assert registry.send(draft("Is it green?", message_id="question")).deduplicated
     assert [one.content for one in registry.inbox("reader").items] == ["Is it green?"]
     assert registry.ack(ack("question", AckState.DISPLAYED)).state is AckState.DISPLAYED
+    assert registry.message("question").state is AckState.DISPLAYED
     assert registry.retry("c", "question").attempt_count == 2
     page = registry.conversations(pending=True, participant="reader")
     assert [one.conversation_id for one in page.items] == ["c"]

@@ -74,6 +74,17 @@ def test_a_message_is_answered_as_it_was_stored(caller: Caller) -> None:
     assert "x-next-before" not in inbox.headers
 
 
+def test_one_message_by_its_id(caller: Caller, other: Caller) -> None:
+    sent = caller.send(toAgentId="b", messageId="a/b one")
+    found = caller.get("/channel/messages/a%2Fb%20one")
+    assert found.status_code == 200
+    assert found.json() == {name: value for name, value in sent.items() if name != "deduplicated"}
+    caller.send(fromAgentId="b", toAgentId="a", replyTo="a/b one", conversationId=sent["conversationId"])
+    assert caller.get("/channel/messages/a%2Fb%20one").json()["state"] == "answered"
+    for asked in (caller.get("/channel/messages/a"), other.get("/channel/messages/a%2Fb%20one")):
+        assert (asked.status_code, asked.json()["code"]) == (404, "unknown")
+
+
 def test_the_same_id_twice_is_201_then_200_and_the_row_as_first_stored(caller: Caller) -> None:
     body = {"fromAgentId": "a", "kind": "chat", "messageId": "twice"}
     first = caller.post("/channel/messages", body | {"content": "first"})

@@ -260,6 +260,7 @@ _agent_path = _some(agent=_agents)
 _called_path = _some(agent=st.sampled_from([*AGENTS, "name-ann", "NAME-BOB"]))
 _thread_path = _some(conversation=_threads)
 _message_path = _some(conversation=_threads, message=_messages)
+_single_path = _some(message=_messages)
 _whose = _some(agentId=_agents)
 
 # route: the values in its path, its query, its body
@@ -274,6 +275,7 @@ ROUTES: dict[str, tuple[st.SearchStrategy[Any], st.SearchStrategy[Any], st.Searc
     "POST /agents/{agent}/ag-ui": (_agent_path, _nothing, _nothing),
     "POST /events": (_nothing, _nothing, _update),
     "POST /channel/messages": (_nothing, _nothing, _message),
+    "GET /channel/messages/{message}": (_single_path, _nothing, st.none()),
     "POST /channel/acks": (_nothing, _nothing, _ack),
     "GET /channel/inbox": (_nothing, _inbox, st.none()),
     "GET /channel/events": (_nothing, st.just({"since": "{since}"}), st.none()),
