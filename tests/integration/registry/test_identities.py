@@ -75,7 +75,7 @@ class Walls(RuleBasedStateMachine):
                 self.step(who, step)
         for kind in kinds:
             who = data.draw(st.sampled_from(WHO))
-            self.step(who, data.draw(request(kind) if kind in ROUTES else FRAMES[kind]))
+            self.step(who, data.draw(request(kind)) if kind in ROUTES else data.draw(FRAMES[kind]))
 
     @rule(who=st.sampled_from(WHO), request=requests)
     def asks(self, who: str, request: Request) -> None:
