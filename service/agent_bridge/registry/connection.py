@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -34,6 +35,11 @@ HIGH_WATER = 256 * 1024
 """Bytes in the transport from which the peer counts as slow."""
 CONTROL_BYTES = 1 << 20
 """Bytes of pongs that a peer may leave unread."""
+SLICE_BYTES = 4096
+"""How much is taken in before looking at the clock: some hundreds of the smallest frames."""
+TURN_SECONDS = 0.002
+"""What one connection may take up at a time. Frames of six bytes come in faster than they can be handled, and
+the loop reads on as long as there is something: a single peer made all others wait for ten seconds."""
 
 _QUIET = logging.getLogger("agent_bridge.websocket")
 _QUIET.setLevel(logging.CRITICAL)
@@ -86,6 +92,9 @@ class Connection(asyncio.Protocol):
         self._awaits_pong = False
         self._taken = -1
         self._reading = True
+        self._is_paused = False
+        self._rest = memoryview(b"")
+        self._turn: asyncio.Handle | None = None
         self._write_paused = False
         self._unread_control = 0
         self._closing = False
@@ -151,10 +160,10 @@ class Connection(asyncio.Protocol):
         if reading is self._reading or self._transport.is_closing():
             return
         self._reading = reading
-        if reading:
-            self._transport.resume_reading()
+        if self._rest:
+            self._ask_for_turn()
         else:
-            self._transport.pause_reading()
+            self._pause(paused=not reading)
 
     def close(self, code: int, reason: str) -> None:
         """Say goodbye after what was sent before; the peer has `CLOSE_SECONDS` to answer."""
@@ -190,23 +199,9 @@ class Connection(asyncio.Protocol):
     # The transport's side.
 
     def data_received(self, data: bytes) -> None:
-        self._wire.receive_data(data)
-        for event in self._wire.events_received():
-            if isinstance(event, Frame):
-                self._take(event)
-            elif isinstance(event, Request):
-                self._upgrade(event)
-        self.flush()
-        self._write_out()
-        if self._wire.close_expected() and not self._closing:
-            self._closing = True
-            if self._wire.close_rcvd is not None:
-                self._linger(CLOSE_SECONDS)  # the peer said goodbye
-            else:
-                # It broke the protocol (too large a message: 1009). What it still sends isn't read, but it
-                # gets the time to see why before it is broken off.
-                self.read_on(reading=False)
-                self._linger(REASON_SECONDS)
+        # While some is left nothing is read, so there is some only where the transport doesn't heed that.
+        self._rest = memoryview(b"".join((self._rest, data)) if self._rest else data)
+        self._take_turn()
 
     def eof_received(self) -> bool:
         self._closing = True
@@ -229,6 +224,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's own
         self._closing = True
+        self._rest = memoryview(b"")
         self._connections.discard(self)
         if self._timer is not None:
             self._timer.cancel()
@@ -240,6 +236,59 @@ class Connection(asyncio.Protocol):
             self._handler.lost()
 
     # Inside.
+
+    def _take_turn(self) -> None:
+        """Handle what has come, as long as one peer may take; what is left has to wait for its next turn."""
+        self._turn = None
+        until = time.monotonic() + TURN_SECONDS
+        while self._rest and self._reading:
+            piece, self._rest = self._rest[:SLICE_BYTES], self._rest[SLICE_BYTES:]
+            self._take_in(bytes(piece))
+            if time.monotonic() >= until:
+                break
+        self.flush()
+        self._write_out()
+        self._end_if_told()
+        if not self._rest:
+            # Not before the others had a turn, where this one took all of its own.
+            self._pause(paused=not self._reading or time.monotonic() >= until)
+        if (self._rest or (self._is_paused and self._reading)) and not self._transport.is_closing():
+            self._ask_for_turn()
+
+    def _ask_for_turn(self) -> None:
+        """Go on with what is left once the others had theirs; nothing is read meanwhile."""
+        self._pause(paused=True)
+        if self._turn is None and self._reading:
+            self._turn = self._loop.call_soon(self._take_turn)
+
+    def _pause(self, *, paused: bool) -> None:
+        if paused is self._is_paused or self._transport.is_closing():
+            return
+        self._is_paused = paused
+        if paused:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+    def _take_in(self, data: bytes) -> None:
+        self._wire.receive_data(data)
+        for event in self._wire.events_received():
+            if isinstance(event, Frame):
+                self._take(event)
+            elif isinstance(event, Request):
+                self._upgrade(event)
+
+    def _end_if_told(self) -> None:
+        if not self._wire.close_expected() or self._closing:
+            return
+        self._closing = True
+        if self._wire.close_rcvd is not None:
+            self._linger(CLOSE_SECONDS)  # the peer said goodbye
+        else:
+            # It broke the protocol (too large a message: 1009). What it still sends isn't read, but it gets
+            # the time to see why before it is broken off.
+            self.read_on(reading=False)
+            self._linger(REASON_SECONDS)
 
     def _take(self, frame: Frame) -> None:
         if frame.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
@@ -282,7 +331,7 @@ class Connection(asyncio.Protocol):
             # A ping would wait behind everything else; that some of it was taken is a sign of life, too.
             if not is_moving:
                 self._break_off("it has read nothing for a whole interval")
-        elif self._awaits_pong and self._reading:
+        elif self._awaits_pong and not self._is_paused:
             self._break_off("it didn't answer a ping")
         else:
             self._awaits_pong = True

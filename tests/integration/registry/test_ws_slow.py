@@ -161,3 +161,24 @@ def _upgrade(registry: Running, identity: str) -> bytes:
     }
     lines = ["GET /ws HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
     return "\r\n".join(lines).encode()
+
+
+def test_who_sends_a_flood_of_small_frames_leaves_the_others_their_turns(registry: Running) -> None:
+    """They come in faster than they can be handled: one read of the loop may hold 40,000 of them."""
+    count, handled, most = 150_000, registry.hub.traffic.frames_received, 0
+    first, loop = handled, registry._loop
+
+    def look() -> None:
+        nonlocal handled, most
+        now = registry.hub.traffic.frames_received
+        most, handled = max(most, now - handled), now
+        if handled < first + count:
+            loop.call_soon(look)
+
+    loop.call_soon_threadsafe(look)
+    with registry.connect("flood") as client:
+        client.connection.socket.sendall(b"\x82\x80\0\0\0\0" * count)
+        registry.wait_for(lambda: handled == first + count)
+
+        client.identify("flood")  # in order, and nothing of it is lost
+    assert 0 < most < 20_000
