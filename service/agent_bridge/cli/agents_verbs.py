@@ -74,12 +74,15 @@ def agents(
 
 def health(
     agent: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="Its id, the beginning of it, or its name.")
+        str | None, typer.Argument(metavar="ID", help="Its id, the beginning of it, or its name.")
     ] = None,
     *,
     identity: IdentityOption = None,
 ) -> Result:
-    """Say how an agent is, or all of them: by the list, by its process, and by itself where it answers."""
+    """Say how an agent is, or how all are.
+
+    By the list, by its process, and by itself where it answers.
+    """
     with connect(identity) as registry:
         rows = [row(wire) for wire in registry.agents()]
     chosen = rows if agent is None else [pick(rows, agent)]

@@ -57,6 +57,7 @@ class Verbs:
     def __init__(self, name: str = "", about: str = "") -> None:
         rich_or_plain: Any = "rich" if sys.stdout.isatty() else None
         self.name = name
+        self.about = about
         self.app = typer.Typer(
             name=name or None,
             help=about,
@@ -70,7 +71,10 @@ class Verbs:
 
         def register(function: Verb) -> Verb:
             title = f"{self.name} {name}".strip()
-            self.app.command(name, rich_help_panel=panel, hidden=hidden)(_with_json(title, function))
+            # Given in full: the parser would cut the first sentence at 45 characters.
+            first = " ".join((function.__doc__ or "").partition("\n\n")[0].split())
+            declare = self.app.command(name, short_help=first, rich_help_panel=panel, hidden=hidden)
+            declare(_with_json(title, function))
             return function
 
         return register
@@ -82,7 +86,7 @@ class Verbs:
 
     def add(self, group: Verbs, *, panel: str | None = None) -> None:
         """Make `group` available below its name."""
-        self.app.add_typer(group.app, rich_help_panel=panel)
+        self.app.add_typer(group.app, short_help=group.about, rich_help_panel=panel)
 
 
 Verb = Callable[..., Result]
@@ -193,7 +197,16 @@ def _usage_error(error: Exception) -> UsageError:
     context: typer.Context | None = getattr(error, "ctx", None)
     if context is None:
         return UsageError(message)
-    return UsageError(message, detail=context.get_usage(), remedy=_help_hint(context))
+    return UsageError(message, detail=context.get_usage(), remedy=_dash_hint(error) + _help_hint(context))
+
+
+def _dash_hint(error: Exception) -> str:
+    """How to say a text that begins with a dash, where one was taken for an option."""
+    option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
+    if option is None or getattr(error, "possibilities", None) or context is None:
+        return ""
+    takes_text = any(one.name == "text" for one in context.command.params if not one.opts[0].startswith("-"))
+    return "A text that begins with a dash stands behind `--`. " if takes_text else ""
 
 
 def _help_hint(context: typer.Context) -> str:

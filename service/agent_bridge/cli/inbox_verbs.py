@@ -90,7 +90,7 @@ def inbox(
 
 def conversations(
     conversation: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="One conversation, in full; the beginning of its id.")
+        str | None, typer.Argument(metavar="ID", help="One conversation, in full; the beginning of its id.")
     ] = None,
     *,
     status: Annotated[

@@ -49,7 +49,7 @@ def register(verbs: Verbs) -> None:
 def prune(
     targets: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TARGET]...", help="Sessions by id, beginning of the id, or name."),
+        typer.Argument(metavar="TARGET", help="Sessions by id, beginning of the id, or name."),
     ] = None,
     *,
     orphans: Annotated[

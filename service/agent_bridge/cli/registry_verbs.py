@@ -28,17 +28,23 @@ def register(verbs: Verbs) -> None:
 
 
 def start() -> Result:
-    """Start the service, which the registry is a part of; the same as `up`."""
+    """Start the service; the same as `up`.
+
+    The registry is a part of it.
+    """
     return _told(service_verbs.up(), "started")
 
 
 def stop() -> Result:
-    """Stop the service, which the registry is a part of; the same as `down`."""
+    """Stop the service; the same as `down`.
+
+    The registry is a part of it.
+    """
     return _told(service_verbs.down(), "stopped")
 
 
 def status() -> Result:
-    """Say how the registry is: where it answers, who is there, and its sweeps."""
+    """Say where it answers, and who is there."""
     with connect(None) as registry:
         health, url = registry.health(), registry.address.url
     told = read_status().get("registry")  # only now: a registry that was idle is loaded by the question

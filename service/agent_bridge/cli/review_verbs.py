@@ -195,7 +195,7 @@ def reject_candidates(
     candidates: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[ID]...", help="Ids, or the beginnings of them.", autocompletion=complete_candidate
+            metavar="ID", help="Ids, or the beginnings of them.", autocompletion=complete_candidate
         ),
     ] = None,
     *,

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from agent_bridge import __version__
+from agent_bridge.cli import app
 
 from .conftest import Program
 
@@ -55,6 +56,34 @@ def test_wrong_usage_as_json(remembering: Program, words: list[str]) -> None:
 def test_version(program: Program) -> None:
     assert program("--version").out == f"agent-bridge {__version__}\n"
     assert program("--version", "--json").json["data"] == {"version": __version__}
+
+
+@pytest.mark.parametrize("group", [[], ["agents"], ["registry"], ["review"]], ids=str)
+def test_the_list_of_commands_cuts_no_sentence(
+    group: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert app.run([*group, "--help"]) == 0
+    _, _, commands = capsys.readouterr().out.partition("\nCommands")
+    assert len(commands.splitlines()) > 1
+    assert "..." not in commands
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["send", "harbour", "--no matter"], True),
+        (["reply", "m1", "-n"], True),
+        (["add", "-x"], True),
+        (["send", "harbour", "--expires-im"], False),
+        (["agents", "-n"], False),
+    ],
+)
+def test_a_text_that_begins_with_a_dash_is_told_how(
+    words: list[str], hint: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert app.run(words) == 2
+    assert ("stands behind `--`" in capsys.readouterr().err) == hint
 
 
 def test_help_names_every_command(program: Program) -> None:
