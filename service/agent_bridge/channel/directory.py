@@ -24,8 +24,9 @@ ROW_BYTES = 65_536
 """Bytes of JSON that one row may have: a card with its skills, not a library."""
 ROWS_PER_IDENTITY = 4_096
 """Rows that one identity may have, so that one that floods can't shut the others out."""
-TOTAL_BYTES = 128 * 1024 * 1024
-"""Bytes of JSON that all rows together may have; those of one identity a quarter of it."""
+TOTAL_BYTES = 16 * 1024 * 1024
+"""Bytes of JSON that all rows together may have; those of one identity a quarter of it: some 2,500 sessions.
+Every socket is told all that it sees when it opens, and with 60 MB each made all others wait for a second."""
 _OVERHEAD = 1_024  # what a row costs in memory beside its text
 
 

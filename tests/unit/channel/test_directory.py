@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -134,6 +135,17 @@ def test_a_closed_socket_takes_a_clients_row_and_marks_an_agents(directory: Dire
     assert names(directory.closed("red", "s1")) == [("agent.unhealthy", "s1")]
     assert directory.closed("red", "s1") == directory.closed("red", "c1") == []
     assert held(directory) == held(directory, healthy=False) == ["s1"]
+
+
+def test_what_a_socket_is_told_when_it_opens_is_bounded() -> None:
+    directory = Directory(90_000, 120_000)
+    for number in range(1_000):
+        directory.register(client(f"c{number}", project_path=f"/projects/{number}"), START)
+    card = {"description": "x" * 60_000}
+    with pytest.raises(TooManyError):
+        for number in range(1_000):
+            directory.register(client(f"d{number}", project_path=f"/others/{number}", card=card), START)
+    assert len(json.dumps([row.as_wire() for row in directory.rows("red")])) <= 4 << 20
 
 
 def test_what_is_excused_makes_no_row_older(directory: Directory) -> None:
