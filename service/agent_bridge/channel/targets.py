@@ -97,7 +97,7 @@ def _is_candidate(row: AgentRow, request: Request) -> bool:
 
 def _by_id(request: Request, wanted: str, own: list[AgentRow], candidates: list[AgentRow]) -> AgentRow:
     if wanted == request.sender_id:
-        raise InvalidError("No message is sent to oneself", detail="clientId is that of the sender")
+        raise InvalidError("No message is sent to oneself.", detail=f"{one_line(wanted, 80)} is the sender.")
     exact = [row for row in candidates if row.agent_id == wanted]
     fitting = exact or [row for row in candidates if row.agent_id.startswith(wanted)]
     if not fitting:
@@ -212,13 +212,13 @@ def _only(rows: list[AgentRow], what: str) -> AgentRow:
     if len(rows) == 1:
         return rows[0]
     raise AmbiguousError(
-        f"Several sessions fit {what}", detail=_listed(rows), remedy="Name one by its whole clientId."
+        f"Several sessions fit {what}.", detail=_listed(rows, ";\n"), remedy="Name one by its whole id."
     )
 
 
-def _listed(rows: list[AgentRow]) -> str:
-    shown = "; ".join(_shown(row) for row in rows[:_LISTED])
-    return f"{shown}; and {len(rows) - _LISTED} more" if len(rows) > _LISTED else shown
+def _listed(rows: list[AgentRow], between: str = "; ") -> str:
+    shown = between.join(_shown(row) for row in rows[:_LISTED])
+    return f"{shown}{between}and {len(rows) - _LISTED} more" if len(rows) > _LISTED else shown
 
 
 def _shown(row: AgentRow) -> str:

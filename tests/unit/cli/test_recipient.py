@@ -64,7 +64,9 @@ def test_found(target: str, found: AgentRow) -> None:
         ("Silent", UnknownError, "Silent"),
         (SILENT.agent_id, UnknownError, "no sign of life"),
         (OTHERS.agent_id, UnknownError, OTHERS.agent_id),
-        (ME.agent_id, InvalidError, "oneself"),
+        (ME.agent_id, InvalidError, "agent-bridge add"),
+        ("haurbor", UnknownError, f"{CLAUDE.agent_id}  {CLAUDE.name}"),
+        ("something else", UnknownError, "`agent-bridge agents` lists"),
         (ME.name, UnknownError, ME.name),
     ],
 )
@@ -78,6 +80,15 @@ def test_refused(target: str, error: type[ChannelError], said: str) -> None:
 def test_a_client_program_where_a_project_has_several() -> None:
     beside = dataclasses.replace(CODEX, agent_id="client-codex-ffffffffffff", project_path="/src/harbour")
     assert recipient((CLAUDE, beside), "/src/harbour", ME, client="codex") is beside
+    for target in ("/src/harbour", CLAUDE.agent_id, CLAUDE.name):
+        with pytest.raises(UnknownError, match="No session of 'gemini'"):
+            recipient((CLAUDE, beside), target, ME, client="gemini")
+
+
+def test_nobody_is_there() -> None:
+    with pytest.raises(UnknownError) as caught:
+        recipient((), "harbour", ME)
+    assert "Nobody is there" in caught.value.remedy
 
 
 def test_a_relative_path_is_the_directory_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
