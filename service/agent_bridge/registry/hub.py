@@ -7,6 +7,7 @@ answered after its commit; its events go out at once, to its target first.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,7 @@ from agent_bridge.channel.writes import Acknowledged, Event, Outcome, Send, Sent
 from agent_bridge.log import get_logger
 from agent_bridge.registry import events, replay
 from agent_bridge.registry.audience import Audience
+from agent_bridge.registry.news import News
 from agent_bridge.registry.peer import Peer, Reply
 from agent_bridge.registry.presence import Presence
 from agent_bridge.registry.rates import Rates
@@ -80,6 +82,7 @@ class Hub:
         self._tasks: set[asyncio.Task[None]] = set()
         self._bytes = 0
         self._is_stopping = False
+        self._news = None if place.is_sqlite else News(self)
         self._looked = timeline.now().steady
 
     async def start(self) -> None:
@@ -95,6 +98,8 @@ class Hub:
             self.epoch = self.store.epoch
         except StorageError as error:
             _log.error("The channel can't store anything", error=error.sentence())
+        if self._news is not None:
+            self.store.follow(self._on_notice)
 
     async def stop(self) -> None:
         """Carry out and answer what was submitted, close all sockets (1001) and the store. Done once, however
@@ -144,6 +149,23 @@ class Hub:
             self._fan_out(event, events.event_frame(event, at))
         self._flush()
 
+    def tell(self, stored: Iterable[Event]) -> None:
+        """Send events that were read from the store, in order of seq, to the sockets that want them."""
+        at = self.stamp()
+        for event in stored:
+            self.seq = max(self.seq, event.seq or 0)
+            self._fan_out(event, events.event_frame(event, at))
+        self._flush()
+
+    def start_over(self, epoch: str, seq: int) -> None:
+        """The database is another one, up to `seq` at least: cursors into the old one mean nothing."""
+        _log.warning("The channel's database was replaced", epoch=epoch)
+        self.epoch, self.seq = epoch, seq
+        for peer in list(self.peers):
+            if peer.is_live or peer.agent_id is not None:
+                replay.resync(self, peer, "epoch")
+                self._touched[peer] = None
+
     def relay(self, identity: str, message: Mapping[str, Any]) -> bool:
         """Send an AgentMessage in its wire form to its target, then to the others of the identity; it isn't
         stored. True if the target has a socket open. Raises WrongIdentityError, TooManyError."""
@@ -186,7 +208,7 @@ class Hub:
             "sockets": {
                 "open": len(peers),
                 "identified": sum(peer.agent_id is not None for peer in peers),
-                "replaying": len(self._tasks),
+                "replaying": len(self._tasks) - (self._news is not None and self._news.is_reading),
                 "frames_waiting": sum(peer.connection.waiting for peer in peers),
                 **asdict(self.traffic),
                 "frames_sent": self.traffic.frames_sent + sum(peer.connection.frames_sent for peer in peers),
@@ -240,7 +262,7 @@ class Hub:
         _log.info("A socket was cut off", agent_id=peer.agent_id, identity=peer.identity, reason=why)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a replay on the loop."""
+        """Run something on the loop until it ends or the hub stops."""
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -270,9 +292,18 @@ class Hub:
         except RuntimeError:
             _log.warning("Writes were settled after the end", count=len(settled))
 
+    def _on_notice(self) -> None:
+        """Called by the store on a thread of its own."""
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._hear)
+
+    def _hear(self) -> None:
+        if self._news is not None and not self._is_stopping:
+            self._news.hear()
+
     def _settle(self, settled: Sequence[Settled], epoch: str, reached: int) -> None:
         if epoch != self.epoch:
-            self._start_over(epoch, min((*_seqs_of(settled), reached + 1)) - 1)
+            self.start_over(epoch, min((*_seqs_of(settled), reached + 1)) - 1)
         at = self.stamp()
         for count, one in enumerate(settled, 1):
             try:
@@ -282,11 +313,12 @@ class Hub:
             if count % _FLUSH_EVERY == 0:
                 self._flush()
         self._flush()
+        self._hear()
 
     def _settle_one(self, one: Settled, at: bytes) -> None:
         body = None
         try:
-            if not isinstance(one.outcome, ChannelError):
+            if self._news is None and not isinstance(one.outcome, ChannelError):
                 body = self._tell(one.outcome, at)
         finally:
             self._answer(one, at, body)
@@ -337,15 +369,6 @@ class Hub:
         self._failed("A socket couldn't be written to", error)
         peer.connection.abort()
 
-    def _start_over(self, epoch: str, seq: int) -> None:
-        """The database is another one, up to `seq` at least: cursors into the old one mean nothing."""
-        _log.warning("The channel's database was replaced", epoch=epoch)
-        self.epoch, self.seq = epoch, seq
-        for peer in list(self.peers):
-            if peer.is_live or peer.agent_id is not None:
-                replay.resync(self, peer, "epoch")
-                self._touched[peer] = None
-
     def _failed(self, what: str, error: Exception) -> None:
         self.traffic.failures += 1
         _log.error(what, exc_info=error)
@@ -354,7 +377,7 @@ class Hub:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if isinstance(error, Exception):
-            self._failed("A replay failed", error)
+            self._failed("A replay failed, or reading on did", error)
 
 
 def _seqs_of(settled: Sequence[Settled]) -> Iterator[int]:

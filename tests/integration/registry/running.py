@@ -146,7 +146,9 @@ class Running:
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self.hub = Hub(Place.file(self.database), self._timeline or Timeline(), self.settings)
+        url = self.settings.database_url
+        place = Place.of(url) if url else Place.file(self.database)
+        self.hub = Hub(place, self._timeline or Timeline(), self.settings)
         access = Access(self.token, self.port, message_bytes=self.settings.message_bytes)
         self.application = make_app(self.hub, access, self.settings)
         self.http_server = uvicorn.Server(

@@ -21,12 +21,17 @@ T = TypeVar("T")
 
 LOCK_KEY = 0x6167_6272_6467
 """The advisory lock that a write transaction holds; per database."""
+NOTICES = "agent_bridge_channel"
+"""Where every committed write transaction leaves a notice, for the other registries (LISTEN)."""
 
 _CONNECT_S = 5
 _UNDECIDED_S = 5.0
 _ASK_AGAIN_S = 0.05
 _OPTIONS = "-c lock_timeout=5s -c idle_in_transaction_session_timeout=60s"
-_LOCK = text("SELECT pg_current_xact_id()::text FROM pg_advisory_xact_lock(:key)")
+_LOCK = text(
+    "SELECT pg_current_xact_id()::text, pg_notify(CAST(:notices AS text), '')"
+    " FROM pg_advisory_xact_lock(:key)"
+)
 _STATUS = text("SELECT pg_xact_status(CAST(CAST(:number AS text) AS xid8))")
 
 
@@ -88,7 +93,7 @@ class Server:
         if self._writer is None:
             self._writer = cast(Engine, self._engine).connect()
         with self._writer.begin() as transaction:
-            number = self._writer.execute(_LOCK, {"key": LOCK_KEY}).scalar_one()
+            number = self._writer.execute(_LOCK, {"key": LOCK_KEY, "notices": NOTICES}).scalar_one()
             result = work(self._writer)
             try:
                 transaction.commit()

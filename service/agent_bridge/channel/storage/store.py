@@ -19,6 +19,7 @@ from agent_bridge.channel.storage.answers import (
 )
 from agent_bridge.channel.storage.apply import apply
 from agent_bridge.channel.storage.engine import Database
+from agent_bridge.channel.storage.listener import Listener
 from agent_bridge.channel.storage.pace import Pace
 from agent_bridge.channel.storage.place import Place
 from agent_bridge.channel.storage.reader import Reader
@@ -57,6 +58,7 @@ class Store(Reader):
         self._reached: dict[str, int] = {}
         self._paces = {name: Pace() for name in ("expire", "archive", "delete_old")}
         self._writer = Writer(self._database, self._apply, self._committed, now=timeline.now)
+        self._listener: Listener | None = None
 
     def open(self) -> None:
         """Open or make the database and start the writer.
@@ -67,8 +69,18 @@ class Store(Reader):
         finally:
             self._writer.start()
 
+    def follow(self, heard: Callable[[], None]) -> None:
+        """Have `heard` called, on a thread of its own, whenever others may have stored something.
+
+        Nothing to hear where the database is a file: that is this process's own."""
+        if not self._database.place.is_sqlite:
+            self._listener = Listener(self._database.place, heard)
+            self._listener.start()
+
     def close(self) -> None:
         """Carry out what was submitted, then stop."""
+        if self._listener is not None:
+            self._listener.stop()
         self._writer.close()
         self._database.close()
 
