@@ -212,13 +212,13 @@ def _only(rows: list[AgentRow], what: str) -> AgentRow:
     if len(rows) == 1:
         return rows[0]
     raise AmbiguousError(
-        f"Several sessions fit {what}.", detail=_listed(rows, ";\n"), remedy="Name one by its whole id."
+        f"Several sessions fit {what}.", detail=_listed(rows), remedy="Name one by its whole id."
     )
 
 
-def _listed(rows: list[AgentRow], between: str = "; ") -> str:
-    shown = between.join(_shown(row) for row in rows[:_LISTED])
-    return f"{shown}{between}and {len(rows) - _LISTED} more" if len(rows) > _LISTED else shown
+def _listed(rows: list[AgentRow]) -> str:
+    shown = "; ".join(_shown(row) for row in rows[:_LISTED])
+    return f"{shown}; and {len(rows) - _LISTED} more" if len(rows) > _LISTED else shown
 
 
 def _shown(row: AgentRow) -> str:
