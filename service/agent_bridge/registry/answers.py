@@ -45,7 +45,12 @@ class Answer:
 
 def as_json(value: object, status: int = 200, headers: tuple[Header, ...] = ()) -> Answer:
     """`value` as JSON."""
-    return Answer(status, encoded(value), (_JSON, *headers))
+    return of_json(encoded(value), status, headers)
+
+
+def of_json(body: bytes, status: int = 200, headers: tuple[Header, ...] = ()) -> Answer:
+    """What is JSON already."""
+    return Answer(status, body, (_JSON, *headers))
 
 
 def as_text(text: str, status: int) -> Answer:

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast
 
 from agent_bridge.channel.errors import ChannelError, InvalidError, UnknownError
 from agent_bridge.channel.model import ALL_IDENTITIES, ConversationStatus, Draft
-from agent_bridge.channel.storage.answers import ConversationQuery, Page
+from agent_bridge.channel.storage.answers import ConversationQuery, Page, Thread
 from agent_bridge.channel.writes import Acknowledged, Done, Event, Retry, Revive, Send, Sent, Suppress
 from agent_bridge.registry import fields, wire
-from agent_bridge.registry.answers import Answer, Header, as_json
+from agent_bridge.registry.answers import Answer, Header, as_json, of_json
+from agent_bridge.registry.events import encoded, encoded_list, encoded_object
 from agent_bridge.registry.paging import gather, gather_events, gather_thread, weight_of
 
 if TYPE_CHECKING:
-    from agent_bridge.channel.model import Conversation
+    from agent_bridge.channel.model import Conversation, Message
     from agent_bridge.channel.storage.store import Store
     from agent_bridge.registry.calls import Call
     from agent_bridge.registry.hub import Hub
@@ -114,17 +115,16 @@ class ChannelRoutes:
             limit=call.query_limit(CONVERSATIONS_PAGE),
         )
 
-        def read(store: Store) -> tuple[Page[Conversation], int]:
-            page = gather(
+        def read(store: Store) -> Answer:
+            page: Page[Conversation] = gather(
                 lambda before, limit: store.conversations(replace(query, before=before, limit=limit)),
                 query.before,
                 query.limit,
                 lambda conversation: weight_of(conversation.last_message),
             )
-            return page, store.conversation_count(query)
+            return _as_page(page, store.conversation_count(query))
 
-        page, total = await self._hub.read(read)
-        return as_json([one.as_wire() for one in page.items], headers=_page_headers(page, total))
+        return await self._hub.read(read)
 
     async def conversation(self, call: Call) -> Answer:
         """`GET /channel/conversations/{id}`: its newest messages, oldest first, and their acks."""
@@ -132,20 +132,14 @@ class ChannelRoutes:
         conversation_id = call.path_id("conversation", "conversationId")
         agent_id = call.query_id("agentId")
         before, limit = call.query_number("before"), call.query_limit(THREAD_PAGE)
-        thread = await self._hub.read(
-            lambda store: gather_thread(
+
+        def read(store: Store) -> Answer:
+            thread = gather_thread(
                 partial(store.conversation, identity, conversation_id, agent_id), before, limit
             )
-        )
-        data = {
-            "conversationId": thread.conversation_id,
-            "identity": thread.identity,
-            "messages": [message.as_wire() for message in thread.messages],
-            "acknowledgements": [ack.as_wire() for ack in thread.acks],
-            "suppressed": thread.suppressed,
-            "archived": thread.archived,
-        }
-        return as_json(data, headers=_next_header(thread.next))
+            return _as_thread(thread)
+
+        return await self._hub.read(read)
 
     async def suppress(self, call: Call) -> Answer:
         """`POST /channel/conversations/{id}/suppress`: hidden from that agent's lists.
@@ -173,17 +167,16 @@ class ChannelRoutes:
         limit, before = call.query_limit(INBOX_PAGE), call.query_number("before")
         view = cast("Literal['open', 'expired', 'all']", str(call.query_word("view", InboxView) or "open"))
 
-        def read(store: Store) -> tuple[Page[Any], int | None]:
-            page = gather(
+        def read(store: Store) -> Answer:
+            page: Page[Message] = gather(
                 lambda before, limit: store.inbox(identity, agent_id, limit=limit, before=before, view=view),
                 before,
                 limit,
                 weight_of,
             )
-            return page, store.inbox_count(identity, agent_id) if view == "open" else None
+            return _as_page(page, store.inbox_count(identity, agent_id) if view == "open" else None)
 
-        page, total = await self._hub.read(read)
-        return as_json([message.as_wire() for message in page.items], headers=_page_headers(page, total))
+        return await self._hub.read(read)
 
     async def events(self, call: Call) -> Answer:
         """`GET /channel/events?since=`: what was stored after that cursor, as the sockets got it."""
@@ -192,23 +185,23 @@ class ChannelRoutes:
         epoch = call.query_text("epoch")
         limit = call.query_number("limit", 1, EVENTS_PAGE) or EVENTS_PAGE
 
-        def read(store: Store) -> tuple[str, int, list[Event], bool]:
+        def read(store: Store) -> Answer:
             current, last = store.epoch, store.last_seq()
             if (epoch is not None and epoch != current) or since > last:
                 raise _resync()
             events, more = gather_events(partial(store.events_since, identity), since, limit)
             if store.epoch != current:
                 raise _resync()
-            return current, last, events, more
+            told = ({"type": event.type, "seq": event.seq, "data": event.data} for event in events)
+            data = {
+                "epoch": encoded(current),
+                "seq": encoded(_reached(events, last, more=more)),
+                "more": encoded(more),
+                "events": encoded_list(told),
+            }
+            return of_json(encoded_object(data))
 
-        current, last, events, more = await self._hub.read(read)
-        data = {
-            "epoch": current,
-            "seq": _reached(events, last, more=more),
-            "more": more,
-            "events": [{"type": event.type, "seq": event.seq, "data": event.data} for event in events],
-        }
-        return as_json(data)
+        return await self._hub.read(read)
 
     async def _send(self, draft: Draft) -> Sent:
         return cast("Sent", await self._hub.write(Send(draft)))
@@ -258,9 +251,22 @@ def _required(value: T | None, name: str) -> T:
     return value
 
 
-def _page_headers(page: Page[Any], total: int | None) -> tuple[Header, ...]:
+def _as_page(page: Page[Any], total: int | None) -> Answer:
     counted = () if total is None else ((b"x-total-count", b"%d" % total),)
-    return (*counted, *_next_header(page.next))
+    body = encoded_list(entry.as_wire() for entry in page.items)
+    return of_json(body, headers=(*counted, *_next_header(page.next)))
+
+
+def _as_thread(thread: Thread) -> Answer:
+    data = {
+        "conversationId": encoded(thread.conversation_id),
+        "identity": encoded(thread.identity),
+        "messages": encoded_list(message.as_wire() for message in thread.messages),
+        "acknowledgements": encoded_list(ack.as_wire() for ack in thread.acks),
+        "suppressed": encoded(thread.suppressed),
+        "archived": encoded(thread.archived),
+    }
+    return of_json(encoded_object(data), headers=_next_header(thread.next))
 
 
 def _next_header(cursor: int | None) -> tuple[Header, ...]:

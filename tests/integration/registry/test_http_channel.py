@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import httpx
 import pytest
 
 from agent_bridge.channel.errors import DiskFullError
+from agent_bridge.registry import channel_routes
+from agent_bridge.registry.events import encoded_list
 from integration.registry.running import Running
 
 
@@ -415,3 +418,26 @@ def test_what_is_no_route(registry: Running, method: str, path: str, status: int
     answer = registry.http.request(method, path)
     assert (answer.status_code, answer.json()["code"]) == (status, code)
     assert ("allow" in answer.headers) == (status == 405)
+
+
+def test_pages_are_encoded_beside_the_event_loop(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two hundred large messages take a second: on the loop all others would wait for them."""
+    encoding: list[str] = []
+
+    def noted(values: Iterable[object]) -> bytes:
+        encoding.append(threading.current_thread().name)
+        return encoded_list(values)
+
+    monkeypatch.setattr(channel_routes, "encoded_list", noted)
+    message = caller.send(toAgentId="b")
+    thread = f"conversations/{message['conversationId']}"
+    paths: dict[str, dict[str, str | int]] = {
+        "inbox": {"agentId": "b"},
+        "conversations": {},
+        thread: {},
+        "events": {"since": 0},
+    }
+    for path, query in paths.items():
+        assert message["messageId"] in caller.get(f"/channel/{path}", **query).text
+    assert len(encoding) == len(paths) + 1
+    assert all(name.startswith("registry-read") for name in encoding)
