@@ -191,10 +191,11 @@ def test_who_only_connects_gives_way_to_who_asks(tmp_path: Path) -> None:
             stack.enter_context(socket.create_connection(("127.0.0.1", registry.port), PATIENCE))
             for _ in range(60)
         ]
-        registry.wait_for(lambda: len(registry.http_server.server_state.connections) == 20)
+        registry.wait_for(lambda: sum(map(_is_closed, idle)) >= 35)  # then the last one has come
+        assert len(registry.http_server.server_state.connections) <= 20
         gone = [connection for connection in idle if _is_closed(connection)]
         assert gone == idle[: len(gone)]
-        assert 35 <= len(gone) <= 41
+        assert len(gone) <= 41
         assert registry.post(toAgentId="listener")["messageId"]
         assert listener.until("channel.message")
         assert registry.post(toAgentId="listener")["messageId"], "a connection that was used is kept"
