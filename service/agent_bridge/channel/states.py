@@ -31,12 +31,12 @@ def after(before: AckState, ack: AckState, actor: ActorType) -> AckState:
     return higher(before, ack)
 
 
-def awaits_answer(kind: Kind, expects_response: bool, state: AckState) -> bool:  # noqa: FBT001
+def awaits_answer(kind: Kind, expects_response: bool, state: AckState) -> bool:  # noqa: FBT001 - as stored
     """Whether a message is pending: it asks for an answer and nothing has ended it."""
     return expects_response and kind not in NEVER_OPEN and not state.is_terminal
 
 
-def is_open(kind: Kind, expects_response: bool, state: AckState) -> bool:  # noqa: FBT001
+def is_open(kind: Kind, expects_response: bool, state: AckState) -> bool:  # noqa: FBT001 - as stored
     """Whether a message belongs in its recipient's inbox: until it is answered or failed, or, where no answer
     is asked for, until it was displayed."""
     if kind in NEVER_OPEN:

@@ -87,6 +87,7 @@ async def _stream(url: str, body: bytes) -> AsyncGenerator[bytes, None]:
         "accept-encoding": "identity",
     }
     # Neither proxies nor credentials from the environment, and no redirect that leads elsewhere.
+    # Plain HTTP only (`address_of`), so there is no certificate to look at.
     async with httpx.AsyncClient(trust_env=False, timeout=_TIMEOUT, verify=False) as client:  # noqa: S501
         try:
             async with client.stream("POST", url, content=body, headers=headers) as answer:

@@ -112,17 +112,17 @@ class Call:
     async def _body(self) -> bytes:
         message = await self.receive()
         if message["type"] == "http.request" and not message.get("more_body"):
-            return self._bounded(message["body"])
+            self._check_size(message["body"])
+            return bytes(message["body"])
         body = bytearray()
         while message["type"] == "http.request":
             body += message["body"]
-            self._bounded(body)
+            self._check_size(body)
             if not message.get("more_body"):
                 return bytes(body)
             message = await self.receive()
         raise GoneError("The caller left")
 
-    def _bounded(self, body: bytes | bytearray) -> bytes:
+    def _check_size(self, body: bytes | bytearray) -> None:
         if len(body) > self.limit:
             raise too_large(self.limit)
-        return body  # type: ignore[return-value]

@@ -111,9 +111,9 @@ def word(data: Mapping[str, Any], name: str, words: type[_Word]) -> _Word:
     """One of the words of an enumeration."""
     value = data.get(name)
     known = words._value2member_map_.get(value) if isinstance(value, str) else None
-    if known is None:
+    if not isinstance(known, words):
         raise _wrong(name, f"one of {', '.join(words)}", value)
-    return known  # type: ignore[return-value]
+    return known
 
 
 def free(data: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:

@@ -54,7 +54,7 @@ class BoundedHttp(HttpToolsProtocol):
         self._patience: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         """Somebody has connected, and has to say what for."""
         super().connection_made(transport)
         self._be_patient()
