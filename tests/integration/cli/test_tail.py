@@ -12,6 +12,7 @@ import pytest
 from agent_bridge import paths
 from agent_bridge.channel.model import Draft, Kind, Message
 from agent_bridge.cli.person import person
+from hostile import CONTROLS, TEXTS
 
 from .channel_rig import Channel, run
 
@@ -32,12 +33,14 @@ def follow(channel: Channel) -> Iterator[Follow]:
     channel.end()
 
 
-def _until_line(process: subprocess.Popen[str], part: str) -> str:
-    """The next line that holds `part`; what comes before is passed over."""
+def _until_line(process: subprocess.Popen[str], part: str, before: list[str] | None = None) -> str:
+    """The next line that holds `part`; those before it are put into `before`."""
     assert process.stdout is not None
     for line in process.stdout:
         if part in line:
             return line
+        if before is not None:
+            before.append(line)
     pytest.fail(f"the stream ended without {part!r}")
 
 
@@ -68,6 +71,21 @@ def test_it_shows_what_happens_as_text(channel: Channel, follow: Follow) -> None
     with channel.agent("harbour") as agent:
         _until_line(process, f"{agent} is there")
     _until_line(process, f"{agent} has left")
+
+
+def test_hostile_text_is_shown_as_text(channel: Channel, follow: Follow) -> None:
+    plain, machine = follow("--messages"), follow("--messages", "--json")
+    sent = [_say(channel, text) for text in TEXTS.values()]
+    end = _say(channel, "that was it")
+    out: list[str] = []
+    _until_line(plain, end.message_id, out)
+    assert not set("".join(out)) & CONTROLS
+    heads = [line for line in out if not line.startswith("    ") and line.strip()]
+    assert [line.split()[-1] for line in heads[-len(sent) :]] == [message.message_id for message in sent]
+    for message in sent:
+        line = _until_line(machine, message.message_id)
+        assert line.isascii()
+        assert json.loads(line)["data"]["content"] == message.content
 
 
 def test_json_is_one_object_a_line_and_survives_a_restart(channel: Channel, follow: Follow) -> None:
