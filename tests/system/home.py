@@ -7,19 +7,19 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import warm
 from agent_bridge.daemon.client import read_status
 from integration.daemon.conftest import PATIENCE, Service
 
 AGENTS = b"# Rules\n\nUse tabs.\n"
 CLAUDE = b"# For Claude\n\nBe brief.\n"
-PROGRAM = (sys.executable, "-m", "agent_bridge.cli.entry")
+PROGRAM = warm.PROGRAM
 
 
 @dataclass
@@ -34,17 +34,9 @@ class Bridge:
         self, *words: str, cwd: Path | None = None, codes: Sequence[int] = (0,), prefix: Sequence[str] = ()
     ) -> dict[str, Any]:
         """Run a command to its end; its envelope."""
-        done = subprocess.run(
-            [*prefix, *PROGRAM, *words, "--json"],
-            cwd=cwd or self.home,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode in codes, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}"
-        envelope: dict[str, Any] = json.loads(done.stdout)
+        code, out, err = _run((*words, "--json"), cwd or self.home, prefix)
+        assert code in codes, f"{words}: {code}\n{out.decode()}{err.decode()}"
+        envelope: dict[str, Any] = json.loads(out)
         return envelope
 
     def repository(self, name: str = "project") -> Path:
@@ -108,6 +100,20 @@ class Bridge:
                 service.process.kill()
                 service.process.wait()
             service.manager.close()
+
+
+def _run(words: Sequence[str], cwd: Path, prefix: Sequence[str]) -> tuple[int, bytes, bytes]:
+    if not prefix:
+        return warm.run(*words, cwd=cwd)
+    done = subprocess.run(
+        [*prefix, *PROGRAM, *words],
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
 
 
 def git(root: Path, *words: str) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import warm
 from clients.rig.sealed import base_environment
 
 READY_S = 30.0
@@ -34,20 +35,13 @@ class Product:
 
     def run(self, *words: str, cwd: Path, exit_codes: Sequence[int] = (0,)) -> Mapping[str, Any]:
         """Run a command with --json; its envelope. ProductError for any other exit code."""
-        done = subprocess.run(
-            [_program(), *words, "--json"],
-            cwd=cwd,
-            env=self.environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=READY_S,
-            check=False,
+        code, out, err = warm.run(
+            *words, "--json", cwd=cwd, env=self.environment(), program=_program(), timeout=READY_S
         )
-        if done.returncode not in exit_codes:
-            told = f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-            raise ProductError(f"agent-bridge {' '.join(words)}: exit code {done.returncode}\n{told}")
-        envelope: Mapping[str, Any] = json.loads(done.stdout)
+        if code not in exit_codes:
+            told = f"{out.decode()[-3000:]}\n{err.decode()[-3000:]}"
+            raise ProductError(f"agent-bridge {' '.join(words)}: exit code {code}\n{told}")
+        envelope: Mapping[str, Any] = json.loads(out)
         return envelope
 
     def init(self, root: Path) -> Mapping[str, Any]:

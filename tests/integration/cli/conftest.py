@@ -6,14 +6,15 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+import warm
 
 if TYPE_CHECKING:
     from .channel_rig import Channel
@@ -43,20 +44,28 @@ class Program:
     """`agent-bridge`, started in `cwd`."""
 
     cwd: Path
-    command: tuple[str, ...] = (sys.executable, "-m", "agent_bridge.cli.entry")
+    command: tuple[str, ...] = warm.PROGRAM
 
     def __call__(self, *words: str, stdin: str | bytes = "", env: Mapping[str, str] | None = None) -> Ran:
+        code, out, err = self._run(
+            words, {**os.environ, **(env or {})}, stdin.encode() if isinstance(stdin, str) else stdin
+        )
+        assert b"Traceback" not in err, err.decode()
+        return Ran(code, out.decode(), err.decode())
+
+    def _run(self, words: Sequence[str], env: Mapping[str, str], stdin: bytes) -> tuple[int, bytes, bytes]:
+        if self.command == warm.PROGRAM:
+            return warm.run(*words, cwd=self.cwd, env=env, stdin=stdin)
         done = subprocess.run(
             [*self.command, *words],
             cwd=self.cwd,
-            input=stdin.encode() if isinstance(stdin, str) else stdin,
+            input=stdin,
             capture_output=True,
-            env={**os.environ, **(env or {})},
+            env=env,
             timeout=60,
             check=False,
         )
-        assert b"Traceback" not in done.stderr, done.stderr.decode()
-        return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+        return done.returncode, done.stdout, done.stderr
 
     def id_of(self, *words: str) -> str:
         """Add a fact and return its id."""

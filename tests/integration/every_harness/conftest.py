@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+import warm
 from agent_bridge import paths
 from agent_bridge.config import Settings, load_settings
 from agent_bridge.harnesses.table import ROWS
@@ -98,15 +98,9 @@ def everything(project: Project, settings: Settings) -> None:
 
 def run(cwd: Path, *words: str) -> str:
     """Run agent-bridge as a user does, and return what it printed; it has to succeed."""
-    done = subprocess.run(
-        [sys.executable, "-m", "agent_bridge.cli.entry", *words],
-        cwd=cwd,
-        capture_output=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stdout.decode() + done.stderr.decode()
-    return done.stdout.decode("utf-8")
+    code, out, err = warm.run(*words, cwd=cwd)
+    assert code == 0, out.decode() + err.decode()
+    return out.decode("utf-8")
 
 
 def tree(root: Path, *, but: str = r"\.git/(index|logs/.*|ORIG_HEAD)$|.*\.lock$|.*/lock$") -> Tree:
