@@ -13,7 +13,10 @@ DASHBOARD_ID = "client-dashboard-ui"
 MAX_ID = 200
 """Characters that an id may have."""
 
-_IDENTITY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+IDENTITY_PATTERN = "[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+"""The whole name of an identity, as a regular expression."""
+
+_IDENTITY = re.compile(IDENTITY_PATTERN)
 _NAME_IN_ID = 64
 _MASK = 0xFFFFFFFF
 

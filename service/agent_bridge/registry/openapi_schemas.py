@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from agent_bridge.channel.directory import EntryType
-from agent_bridge.channel.ids import MAX_ID
+from agent_bridge.channel.ids import IDENTITY_PATTERN, MAX_ID
 from agent_bridge.channel.model import AckState, ActorType, ConversationStatus, Kind
 from agent_bridge.registry import fields, wire_agents
 from agent_bridge.registry.strict_json import DEPTH_LIMIT, LARGEST, VALUES_LIMIT
@@ -18,7 +18,6 @@ from agent_bridge.registry.wire_agents import AgentMessageType
 
 Schema = dict[str, Any]
 
-IDENTITY_PATTERN = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 ID: Schema = {
     "type": "string",
     "format": "agent-bridge-id",
@@ -26,7 +25,7 @@ ID: Schema = {
     "maxLength": MAX_ID,
     "description": "Printable characters on one line, not only blanks.",
 }
-IDENTITY: Schema = {"type": "string", "pattern": IDENTITY_PATTERN}
+IDENTITY: Schema = {"type": "string", "pattern": f"^{IDENTITY_PATTERN}$"}
 LINE: Schema = {
     "type": "string",
     "format": "agent-bridge-line",

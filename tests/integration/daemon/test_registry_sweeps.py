@@ -20,6 +20,7 @@ from agent_bridge.client.address import find
 from agent_bridge.client.http import Registry
 from agent_bridge.client.requests import Registration
 from agent_bridge.config import load_settings
+from agent_bridge.daemon import registry_figures
 from agent_bridge.daemon.registry_host import RegistryHost
 from integration.daemon.conftest import PATIENCE, Starter
 
@@ -130,14 +131,17 @@ def test_a_registry_whose_loop_ended_is_told_and_begun_anew(host: RegistryHost) 
         assert [message.message_id for message in registry.inbox("b").items] == ["before"]
 
 
-def test_a_figure_that_cannot_be_had_holds_nobody_up(host: RegistryHost) -> None:
+def test_a_figure_that_cannot_be_had_holds_nobody_up(
+    host: RegistryHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with Registry(find()) as registry:
         registry.send(question("before"))
     until(lambda: host.describe()["state"] == "ok")
     server = host._server
     assert server is not None
+    until(lambda: host.describe()["store"]["messages"] == 1)
+    monkeypatch.setattr(registry_figures, "FRESH_SECONDS", 0.0)
     server._on_loop(lambda: time.sleep(2.0))
-    time.sleep(1.1)  # figures older than a second are asked for again
     started = time.monotonic()
     told = host.describe()
     assert time.monotonic() - started < 0.8
