@@ -16,7 +16,7 @@ Fate = Literal["same", "log_gone", "gone"]
 
 class Backend(Protocol):
     """One kind of database. `open` and `close` are called while nobody uses it, the rest by several threads;
-    of `transact`, `checkpoint` and `optimize` one at a time."""
+    of `transact`, `optimize` and a `checkpoint` that truncates one at a time."""
 
     @property
     def dialect(self) -> str:
@@ -55,7 +55,7 @@ class Backend(Protocol):
         """Whether the log should be cut back now, with nobody reading; as of the last `fate`."""
 
     def checkpoint(self, *, truncate: bool) -> None:
-        """Take the log into the file."""
+        """Take the log into the file; `truncate` shortens it too."""
 
     def optimize(self) -> None:
         """Give free pages back, a part each time."""

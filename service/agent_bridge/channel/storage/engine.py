@@ -142,10 +142,16 @@ class Database:
                     return result
 
     def checkpoint(self, *, truncate: bool = False) -> None:
-        """Take the write-ahead log into the file; `truncate` waits for readers and shortens the log too.
+        """Take the write-ahead log into the file; `truncate` waits for readers and shortens the log too, and
+        only for that writes wait. One at a time.
 
         Raises StorageError. Nothing to do on PostgreSQL."""
-        self._tend(lambda: self._backend.checkpoint(truncate=truncate))
+        if truncate:
+            self._tend(lambda: self._backend.checkpoint(truncate=True))
+            return
+        self._ensure_open()
+        with self._gate.shared(), told(self.place):
+            self._backend.checkpoint(truncate=False)
 
     def optimize(self) -> None:
         """Give free pages back, a part each time. Raises StorageError. Nothing to do on PostgreSQL."""

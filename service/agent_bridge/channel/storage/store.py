@@ -135,10 +135,12 @@ class Store(Reader):
         )
 
     def upkeep(self, *, truncate: bool = False) -> None:
-        """Take the write-ahead log into the file; `truncate` shortens it too, and gives free pages back."""
+        """Take the write-ahead log into the file beside the writes that come; `truncate` shortens it too, and
+        gives free pages back. Not for two threads at once."""
+        self._database.checkpoint()
         if truncate:
             self._aside(self._database.optimize)
-        self._aside(lambda: self._database.checkpoint(truncate=truncate))
+            self._aside(lambda: self._database.checkpoint(truncate=True))
 
     def health(self) -> StoreHealth:
         """How the database is; doesn't touch it."""
