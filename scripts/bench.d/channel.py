@@ -38,6 +38,7 @@ def channel(lab: Lab, *, quick: bool) -> list[Row]:
         rows.append(
             aims({"name": "the write-ahead log after it", "p50": mib(log), "unit": "MiB"}, p50=WAL_MIB)
         )
+    rows += sweeps(lab, quick=quick)
     rows += inboxes(lab, quick=quick)
     rows += many_clients(lab, 200 if quick else 1000)
     return rows
@@ -73,20 +74,39 @@ def throughput(ours: Row, bare: Row, *, quick: bool) -> list[Row]:
     ]
 
 
+def sweeps(lab: Lab, *, quick: bool) -> list[Row]:
+    """A write's wait, 500 messages a second coming in, alone and beside the sweeps of old conversations."""
+    clear(lab)
+    conversations = 5_000 if quick else 30_000
+    store(lab, "age", conversations)
+    found = json.loads(store(lab, "sweep", 3 if quick else 10))
+    if found["swept"]["terminal"] != conversations or found["swept"]["retention"] != 2 * conversations:
+        raise SystemExit(f"The sweeps left something: {found['swept']}")
+    return [
+        {"name": "a write's wait, 500 messages/s", **spread(found["alone"])},
+        aims({"name": f"  while {conversations:,} are swept", **spread(found["beside"])}, p99=50),
+        {"name": "  archiving and deleting them", "p50": found["seconds"], "unit": "s"},
+        aims(
+            {"name": "  the write-ahead log at most", "p50": found["log"] / 2**20, "unit": "MiB"}, p50=WAL_MIB
+        ),
+    ]
+
+
 def inboxes(lab: Lab, *, quick: bool) -> list[Row]:
     """A page of an inbox and of the list, in the process and over HTTP, in databases of several sizes."""
-    for path in database(lab).parent.iterdir():
-        path.unlink()
+    clear(lab)
     rows: list[Row] = []
     stored, turns = 0, 100 if quick else 500
-    for count in (25_000, 50_000) if quick else (25_000, 100_000, 1_000_000):
-        rate = float(store(lab, "fill", count - stored))
+    for count in (1_000, 25_000) if quick else (1_000, 100_000, 1_000_000):
+        recipients = min(200, count // 100)
+        rate = float(store(lab, "fill", count - stored, recipients))
         stored = count
         pages, lists = zip(
-            *(map(float, line.split()) for line in store(lab, "query", turns).splitlines()), strict=True
+            *(map(float, line.split()) for line in store(lab, "query", turns, recipients).splitlines()),
+            strict=True,
         )
         with lab.service():
-            agents = [f"agent-{number}" for number in range(200)]
+            agents = [f"agent-{number}" for number in range(recipients)]
             over = load("inbox", server=registry(lab), agents=agents, turns=turns)
         rows += [
             {"name": f"inbox, {count:,} messages", **aims(spread(list(pages)), p50=2)},
@@ -99,8 +119,7 @@ def inboxes(lab: Lab, *, quick: bool) -> list[Row]:
 
 def many_clients(lab: Lab, count: int) -> list[Row]:
     """What the service grows by with many connected clients."""
-    for path in database(lab).parent.iterdir():
-        path.unlink()
+    clear(lab)
     with lab.service() as (process, _):
         server = registry(lab)
         load("latency", servers={"ours": server}, turns=50)
@@ -144,6 +163,12 @@ def registry(lab: Lab) -> Row:
 def database(lab: Lab) -> Path:
     """The file with the messages."""
     return lab.home / ".local/state/agent-bridge/channel/channel.sqlite"
+
+
+def clear(lab: Lab) -> None:
+    """Forget all messages."""
+    for path in database(lab).parent.iterdir():
+        path.unlink()
 
 
 def store(lab: Lab, *words: object) -> str:

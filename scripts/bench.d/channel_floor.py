@@ -1,12 +1,14 @@
 """The floor: what a message costs at the least. uvicorn, one SQLite row a request, one WebSocket; no product.
 
-A POST inserts its body as a row (WAL, synchronous=FULL), commits, pushes it to every connected WebSocket and
-is answered with 201. Prints its port when it listens. Argument: the database file.
+A POST's body is read as JSON, gets an id, is inserted as a row (WAL, synchronous=FULL), committed, pushed to
+every connected WebSocket and answered with 201. Prints its port when it listens. Argument: the database file.
 """
 
+import json
 import socket
 import sqlite3
 import sys
+import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -37,16 +39,18 @@ async def application(scope: dict[str, Any], receive: Receive, send: Send) -> No
             body += part.get("body", b"")
             if not part.get("more_body"):
                 break
-        text = body.decode()
+        message = {**json.loads(body), "messageId": str(uuid.uuid4())}
+        text = json.dumps(message)
         database.execute("BEGIN IMMEDIATE")
         database.execute("INSERT INTO messages (body) VALUES (?)", (text,))
         database.execute("COMMIT")
         for push in list(receivers):
             await push({"type": "websocket.send", "text": text})
-        length = str(len(body)).encode()
+        answer = text.encode()
+        length = str(len(answer)).encode()
         headers = [(b"content-type", b"application/json"), (b"content-length", length)]
         await send({"type": "http.response.start", "status": 201, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        await send({"type": "http.response.body", "body": answer})
 
 
 listener = socket.create_server(("127.0.0.1", 0))
