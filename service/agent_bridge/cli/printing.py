@@ -1,7 +1,8 @@
 """The one module that prints: a result for people or as JSON, and the questions that a command asks.
 
 Answers go to stdout; remarks, errors and questions to stderr. Text from facts and files is hostile: control
-characters, terminal escapes and marks that reorder text are shown as `\\x1b` and the like, never sent.
+characters, terminal escapes, and marks that reorder text or that nobody sees, are shown as `\\x1b` and the
+like, never sent.
 Rich is loaded only for a table at a terminal; into a pipe goes plain text.
 """
 
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from agent_bridge.cli.result import Result, Table
 
 _REORDERING = (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C, 0x2028, 0x2029)
-_CONTROLS = (*range(0x20), *range(0x7F, 0xA0), *_REORDERING)
+# What a person doesn't see and a model reads. Joiners aren't among them: scripts and emoji need those.
+_UNSEEN = (0xAD, 0x200B, *range(0x2060, 0x2065), 0xFEFF, *range(0xE0000, 0xE0080))
+_CONTROLS = (*range(0x20), *range(0x7F, 0xA0), *_REORDERING, *_UNSEEN)
 _SHOWN = {code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" for code in _CONTROLS}
 _BLOCK = {code: shown for code, shown in _SHOWN.items() if chr(code) not in "\n\t"}
 _LINE = _SHOWN | {ord("\n"): " ", ord("\t"): " ", ord("\r"): " "}

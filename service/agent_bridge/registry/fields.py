@@ -22,9 +22,11 @@ LARGEST_TIME = 2**53 - 1
 """The largest number that every JSON reader takes for what it is."""
 
 _Word = TypeVar("_Word", bound=enum.StrEnum)
-# Line breaks and control characters, and what turns the direction of the text around it.
-BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c")
+# Line breaks and control characters.
 _BREAKS = frozenset({"Cc", "Zl", "Zp"})
+# Nobody sees these: with one more a name looks like somebody else's. Scripts and emoji need the joiners.
+_UNSEEN = frozenset({"Cf"})
+_JOINERS = frozenset("\u200c\u200d")
 
 
 def mapping(value: object, what: str) -> Mapping[str, Any]:
@@ -76,11 +78,13 @@ def optional_text(data: Mapping[str, Any], name: str, limit: int = TEXT_LIMIT) -
 
 
 def optional_line(data: Mapping[str, Any], name: str, limit: int = NAME_LIMIT) -> str | None:
-    """A string for display: without line breaks, control characters and what turns a text's direction."""
+    """A string for display: without line breaks, control characters, and what turns a text's direction or
+    can't be seen."""
     value = optional_text(data, name, limit)
     if value is not None and not (value.isascii() and value.isprintable()):
         for character in value:
-            if character in BIDI or unicodedata.category(character) in _BREAKS:
+            kind = unicodedata.category(character)
+            if kind in _BREAKS or (kind in _UNSEEN and character not in _JOINERS):
                 raise InvalidError(
                     f"{name} can't be used", detail=f"it holds the character U+{ord(character):04X}"
                 )

@@ -26,6 +26,8 @@ TABLE = Table(("id", "type", "tags"), (("a1", "project", "x, y"), ("b2", "user",
         ("a\r\nb\rc", "a\nb\\x0dc"),
         ("\x9b31m", "\\x9b31m"),
         ("\u202eevil", "\\u202eevil"),
+        ("un\u200bseen\U000e0041\u00ad\ufeff", "un\\u200bseen\\ue0041\\xad\\ufeff"),
+        ("👩\u200d🔧", "👩\u200d🔧"),
         ("é 港 👍", "é 港 👍"),
     ],
 )

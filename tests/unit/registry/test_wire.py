@@ -101,6 +101,8 @@ def test_what_must_be_there_is_named(missing: str) -> None:
         ("fromAgentId", "a" * 201),
         ("fromAgentName", "a\x1b[31m"),
         ("fromAgentName", "\u202egpj"),
+        ("fromAgentName", "Claude\u200b"),
+        ("fromAgentName", "Claude\U000e0041"),
         ("fromAgentName", "a" * 201),
         ("toAgentId", ["a"]),
         ("kind", "shout"),
