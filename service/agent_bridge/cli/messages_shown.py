@@ -19,6 +19,7 @@ CONTENT_MOST = 2000
 LINES_MOST = 40
 """Lines of it."""
 _NAME_MOST = 60
+_YOU = "you"
 _FIRST_LINE = 80
 _RECEIPTS = {
     AckState.QUEUED: "stored",
@@ -48,18 +49,29 @@ def shown_name(text: str) -> str:
     return line if len(line) <= _NAME_MOST else line[: _NAME_MOST - 1] + "…"
 
 
-def sender(message: Message) -> str:
-    """Who wrote it: the name that they gave, and the id that the answer goes to."""
+def sender(message: Message, me: str | None = None) -> str:
+    """Who wrote it: the name that they gave, and the id that the answer goes to; `me` is the reader's id."""
+    if message.from_agent_id == me:
+        return _YOU
     if message.from_agent_name and message.from_agent_name != message.from_agent_id:
         return f"{shown_name(message.from_agent_name)} ({harmless_line(message.from_agent_id)})"
-    return harmless_line(message.from_agent_id)
+    return _party(message.from_agent_id, me)
 
 
-def shown_message(message: Message, *, full: bool = False, now: int | None = None) -> str:
-    """One message with its head; `now` (wall ms) tells whether its time is over."""
-    to = "everybody" if message.to_agent_id is None else harmless_line(message.to_agent_id)
+def _party(agent_id: str, me: str | None) -> str:
+    """An id, or that it is the reader; nobody else passes for that."""
+    if agent_id == me:
+        return _YOU
+    return repr(agent_id) if agent_id.casefold() == _YOU else harmless_line(agent_id)
+
+
+def shown_message(
+    message: Message, *, full: bool = False, now: int | None = None, me: str | None = None
+) -> str:
+    """One message with its head; `now` (wall ms) tells whether its time is over, `me` is the reader's id."""
+    to = "everybody" if message.to_agent_id is None else _party(message.to_agent_id, me)
     lines = [
-        f"{moment(message.created_at)}  {sender(message)} -> {to}",
+        f"{moment(message.created_at)}  {sender(message, me)} -> {to}",
         f"  {', '.join(_remarks(message, now))}",
         f"  message {harmless_line(message.message_id)}",
         f"  conversation {harmless_line(message.conversation_id)}",
@@ -113,18 +125,23 @@ def first_line(text: str) -> str:
     return line if len(line) <= _FIRST_LINE else line[: _FIRST_LINE - 1] + "…"
 
 
-def conversation_table(conversations: tuple[Conversation, ...]) -> Table:
-    """The list of conversations; piped: id, status, time and the last text."""
+def conversation_table(conversations: tuple[Conversation, ...], me: str | None = None) -> Table:
+    """The list of conversations; piped: id, status, time, the last text and who takes part."""
     rows = tuple(
         (
             one.conversation_id,
             _status(one),
             moment(one.updated_at),
             first_line(one.last_message.content),
+            _parties(one, me),
         )
         for one in conversations
     )
-    return Table(("conversation", "status", "last", "last text"), rows, piped=(0, 1, 2, 3))
+    return Table(("conversation", "status", "last", "last text", "between"), rows, piped=(0, 1, 2, 3, 4))
+
+
+def _parties(one: Conversation, me: str | None) -> str:
+    return ", ".join(_party(name, me) for name in sorted(one.participants, key=lambda name: name != me))
 
 
 def _status(one: Conversation) -> str:

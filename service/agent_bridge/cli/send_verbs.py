@@ -40,11 +40,17 @@ class KindName(StrEnum):
     error = "error"
 
 
+_EXPECTS = "--expects-response/--no-reply"
 ExpectsOption = Annotated[
     bool | None,
     typer.Option(
-        "--expects-response/--no-reply", help="Whether an answer is awaited (default: by what the text says)."
+        _EXPECTS,
+        help="Whether an answer is awaited (default: unless the text says `FYI`, `no reply` or the like).",
     ),
+]
+AsksBackOption = Annotated[
+    bool | None,
+    typer.Option(_EXPECTS, help="Whether an answer is awaited (default: if it holds a question mark)."),
 ]
 WaitOption = Annotated[
     bool, typer.Option("--wait", help="Wait for the answer, five minutes where --timeout says nothing.")
@@ -73,13 +79,16 @@ def send(
     *,
     client: Annotated[
         str | None,
-        typer.Option("--client", metavar="TEXT", help="The client program, where a project has several."),
+        typer.Option("--client", metavar="TEXT", help="Only to a session of this client program."),
     ] = None,
     conversation: Annotated[
         str | None, typer.Option("--conversation", metavar="ID", help="Say it in this conversation.")
     ] = None,
     reply_to: Annotated[
-        str | None, typer.Option("--reply-to", metavar="ID", help="It answers this message.")
+        str | None,
+        typer.Option(
+            "--reply-to", metavar="ID", help="It answers this message, of which the whole id is needed."
+        ),
     ] = None,
     kind: Annotated[KindName, typer.Option("--kind", help="What it is.")] = KindName.chat,
     expects: ExpectsOption = None,
@@ -91,7 +100,8 @@ def send(
 ) -> Result:
     """Send a message to an agent's session, and say how far it came.
 
-    Stored means that it is safe in the service; the session gets it now, or when it is there again.
+    Stored means that it is safe in the service; the session gets it now, or once it is connected again. The
+    session has to be in the list of `agents`.
     """
     waits = wait or timeout is not None
     who = person(identity_of(identity))
@@ -110,6 +120,8 @@ def send(
     patience = _patience(timeout)
     with connect(identity) as registry:
         to = recipient(map(row, registry.agents()), target, who, client=client)
+        if reply_to is not None:
+            registry.message(reply_to)  # raises UnknownError: an answer to nothing answers nobody
         draft = replace(draft, to_agent_id=to.agent_id)
     if waits:
         return waited_for("send", who, draft, patience, as_json=as_json)
@@ -129,13 +141,13 @@ def reply(
         str | None,
         typer.Option("--conversation", metavar="ID", help="Where it is, if it isn't in your inbox."),
     ] = None,
-    expects: ExpectsOption = None,
+    expects: AsksBackOption = None,
     wait: WaitOption = False,
     timeout: TimeoutOption = None,
     identity: IdentityOption = None,
     as_json: JsonOption = False,
 ) -> Result:
-    """Answer a message. An answer awaits none itself, unless it holds a question mark."""
+    """Answer a message."""
     waits = wait or timeout is not None
     content = given_text(text)
     who = person(identity_of(identity))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent_bridge.channel.model import AckState, Draft
 from agent_bridge.cli.mark_displayed import mark_displayed
-from agent_bridge.cli.messages_shown import first_line, receipt, shown_message
+from agent_bridge.cli.messages_shown import first_line, moment, receipt, shown_message
 from agent_bridge.cli.person import Person
 from agent_bridge.cli.printing import harmless_line, put, tell
 from agent_bridge.cli.registry_access import connect
@@ -28,8 +28,12 @@ class NotAnsweredError(AgentBridgeError):
 def sent(command: str, posted: Posted, *, inferred: bool) -> Result:
     """That it is stored, and whether an answer is awaited; `inferred`: nobody said so."""
     message = posted.message
-    awaits = "awaits an answer" if message.expects_response else "awaits no answer"
-    why = " (by what it says; --expects-response or --no-reply decide)" if inferred else ""
+    awaits = "It awaits an answer" if message.expects_response else "It awaits no answer"
+    if inferred and message.expects_response:
+        awaits += "; --no-reply is for news"
+    elif inferred:
+        awaits += "; --expects-response asks for one"
+    until = () if message.expires_at is None else (info(f"It expires {moment(message.expires_at)}."),)
     return Result(
         command,
         data=_data(posted, message.state, inferred=inferred),
@@ -38,7 +42,9 @@ def sent(command: str, posted: Posted, *, inferred: bool) -> Result:
             f"message {harmless_line(message.message_id)}",
         ),
         messages=(
-            info(f"It {awaits}{why}; conversation {harmless_line(message.conversation_id)}."),
+            info(f"{awaits}."),
+            *until,
+            info(f"How far it came: `agent-bridge conversations {harmless_line(message.conversation_id)}`."),
             *((info("It was stored before; nothing was sent twice."),) if posted.deduplicated else ()),
         ),
     )
@@ -63,7 +69,7 @@ def waited_for(command: str, who: Person, draft: Draft, patience: float, *, as_j
     }
     if waited.answer is not None:
         if not as_json:
-            put(shown_message(waited.answer, full=True))
+            put(shown_message(waited.answer, full=True, me=who.agent_id))
         with connect(who.identity) as registry:
             _, remarks = mark_displayed(registry, (waited.answer,), who.agent_id)
         return Result(command, data=data, messages=remarks)
@@ -77,7 +83,7 @@ def waited_for(command: str, who: Person, draft: Draft, patience: float, *, as_j
     else:
         error = NoAnswerError(
             f"No answer within {patience:g} s; the message is {receipt(waited.state)}.",
-            remedy=f"It can still be answered: `agent-bridge inbox`, or `{where}`.",
+            remedy=f"A later answer is in `agent-bridge inbox`; how far it came: `{where}`.",
         )
     return failure(command, error, data=data)
 

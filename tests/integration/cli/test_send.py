@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -65,6 +66,10 @@ def test_whether_an_answer_is_awaited_is_told(
     told = run("send", claude, *words)
     assert told.out.startswith(f"Stored for {claude}: message ")
     assert ("awaits an answer" if awaits else "awaits no answer") in told.err
+    assert ("; --" in told.err) == inferred
+    conversation = re.search(r"How far it came: `agent-bridge conversations (\S+)`", told.err)
+    assert conversation is not None
+    assert run("conversations", conversation[1]).code == 0
 
 
 def test_all_fields(channel: Channel, claude: str) -> None:
@@ -79,6 +84,10 @@ def test_all_fields(channel: Channel, claude: str) -> None:
     assert message["replyTo"] == first["messageId"]
     assert message["kind"] == "error"
     assert abs(message["expiresAt"] - message["createdAt"] - 7_200_000) < 60_000
+
+
+def test_when_it_expires_is_told(claude: str) -> None:
+    assert re.search(r"It expires 20\d\d-", run("send", claude, "silent", "--expires-in", "2h").err)
 
 
 def test_waiting_for_the_answer(claude: str) -> None:
@@ -204,6 +213,8 @@ def test_a_lost_answer_is_asked_for_again_and_the_message_stored_once(channel: C
         (("send", "harbour", "x", "--wait", "--no-reply"), 2, "usage"),
         (("send", "harbour", "x", "--identity", "a b"), 2, "invalid"),
         (("send", "harbour", "x", "--conversation", "\n"), 2, "invalid"),
+        (("send", "harbour", "x", "--reply-to", "nothing"), 1, "unknown"),
+        (("send", "harbour", "x", "--client", "codex"), 1, "unknown"),
         (("reply", "nothing", "x"), 1, "unknown"),
         (("reply", "", "x"), 1, "unknown"),
     ],

@@ -72,6 +72,13 @@ def test_what_else_is_said(message: Message, said: str) -> None:
     assert said in messages_shown.shown_message(message, now=1_790_000_000_000)
 
 
+def test_only_the_reader_is_called_you() -> None:
+    mine = but(from_agent_id="me", to_agent_id="You", from_agent_name="root@box")
+    assert "  you -> 'You'\n" in messages_shown.shown_message(mine, me="me")
+    theirs = but(from_agent_id="you", from_agent_name=None, to_agent_id="me")
+    assert "  'you' -> you\n" in messages_shown.shown_message(theirs, me="me")
+
+
 @given(st.text())
 def test_no_line_of_a_text_begins_where_ours_begin(content: str) -> None:
     for shown in (
@@ -142,7 +149,10 @@ def test_the_list_of_conversations(status: ConversationStatus, archived: bool, s
     ((row),) = messages_shown.conversation_table((conversation,)).rows
     assert row[0] == "c1"
     assert row[1] == said
-    assert row[-1] == MESSAGE.content
+    assert row[3] == MESSAGE.content
+    assert row[4] == "a, b"
+    ((seen_by_b),) = messages_shown.conversation_table((conversation,), "b").rows
+    assert seen_by_b[4] == "you, a"
 
 
 @pytest.mark.parametrize(
