@@ -156,7 +156,7 @@ def _ack_by_bob(conversation: str, message: str, state: str) -> Request:
 def _register(agent: str, project: str) -> Request:
     row = {"agentId": agent, "name": f"name-{agent}", "projectPath": project, "projectName": "of {me}"}
     client = {"entryType": "client", "clientInfo": {"clientName": "tester", "clientVersion": "1"}}
-    return Request("POST /agents", body=row | client)
+    return Request("POST /agents", body=row | client | {"url": "http://127.0.0.1:1/{me}"})
 
 
 BEGINNINGS: dict[str, list[Request | Frame]] = {
@@ -179,6 +179,7 @@ LOOKS = [
     Request("GET /health"),
     Request("GET /agents", query={"entryType": "client"}),
     *(Request("GET /agents/{agent}", {"agent": agent}) for agent in AGENTS),
+    *(Request("POST /agents/{agent}/ag-ui", {"agent": agent}, body={}) for agent in AGENTS),
     *(
         Request("GET /channel/inbox", query={"agentId": agent, "view": view})
         for agent in AGENTS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -180,6 +181,71 @@ def test_pages_of_other_origins_are_refused(registry: Running, page: dict[str, s
     assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
+_WRITING = [
+    ("POST", "/channel/messages", _MESSAGE),
+    ("POST", "/notify-claude", {"content": "hello"}),
+    ("POST", "/channel/acks", {"conversationId": "kept", "messageId": "kept", "state": "answered"}
+     | {"actorId": "b", "actorType": "client"}),
+    ("POST", "/channel/messages/kept/kept/retry", None),
+    ("POST", "/channel/conversations/kept/suppress?agentId=b", None),
+    ("DELETE", "/channel/conversations/kept/suppress?agentId=c", None),
+    ("POST", "/agents", {"agentId": "intruder", "name": "x", "projectPath": "/p", "entryType": "client"}),
+    ("POST", "/agents/kept/heartbeat", {}),
+    ("POST", "/agents/kept/message", {"fromAgentId": "a", "type": "notification"}),
+    ("POST", "/events", {"agentId": "a", "taskId": "t", "state": "working"}),
+    ("POST", "/dashboard/codes", None),
+    ("DELETE", "/agents/kept", None),
+]  # fmt: skip
+_UPGRADE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "status"),
+    [
+        ({"Origin": "https://example.invalid"}, 403),
+        ({"Host": "example.invalid"}, 403),
+        ({"Authorization": ""}, 401),
+        ({"Authorization": "Bearer wrong"}, 401),
+    ],
+    ids=["foreign origin", "foreign host", "no token", "wrong token"],
+)
+def test_whoever_is_refused_stores_registers_and_tells_nothing(
+    registry: Running, wrong: dict[str, str], status: int
+) -> None:
+    mine = f"kept-{status}-{len(wrong)}-{next(iter(wrong))}-{len(next(iter(wrong.values())))}"
+    own = registry.headers(mine)
+    registry.register("kept", mine)
+    registry.post(mine, conversationId="kept", messageId="kept", toAgentId="b", expectsResponse=True)
+    suppress = "/channel/conversations/kept/suppress?agentId=c"
+    assert registry.http.post(suppress, headers=own).status_code == 200
+
+    def everything() -> list[object]:
+        paths = ("/agents", "/channel/conversations", "/channel/conversations/kept")
+        lists = [registry.http.get(path, headers=own).json() for path in paths]
+        hidden = registry.http.get("/channel/conversations?agentId=c", headers=own).json()
+        return [_stored(registry), *lists, hidden]
+
+    with registry.connect(mine) as socket:
+        before = everything()
+        for method, path, body in _WRITING:
+            answer = registry.http.request(method, path, json=body, headers=own | wrong)
+            assert answer.status_code == status, path
+            assert set(answer.json()) == {"error", "code"}
+        assert registry.http.get("/ws", headers=own | _UPGRADE | wrong).status_code == status
+        assert everything() == before
+        assert socket.all_until_now() == []
+        # The same requests are good ones: from where they may come from they do something.
+        for method, path, body in _WRITING:
+            answer = registry.http.request(method, path, json=body, headers=own)
+            assert answer.status_code in (200, 201), f"{path}: {answer.text}"
+        assert everything() != before
+
+
 def test_a_browser_that_asks_first_is_told_nothing(registry: Running, stranger: httpx.Client) -> None:
     preflight = {"Origin": "https://example.invalid", "Access-Control-Request-Method": "POST"}
     assert stranger.options("/channel/messages", headers=preflight).status_code == 403
@@ -273,33 +339,50 @@ def test_a_token_that_was_replaced_counts_from_the_next_request_on(registry: Run
     registry.http.headers.update(after)
 
 
+_AS_ANOTHER_USER = textwrap.dedent(
+    """
+    import encodings.idna, http.client, json, os, sys
+    os.setgroups([]); os.setgid(65534); os.setuid(65534)
+    found = []
+    for path in sys.argv[2:]:
+        try:
+            found.append(open(path, "rb").read())
+        except PermissionError:
+            pass
+    row = {"agentId": "intruder", "name": "x", "projectPath": "/p", "entryType": "client"}
+    message = {"fromAgentId": "a", "kind": "chat", "content": "hello"}
+    answers = []
+    for method, path, body, headers in (
+        ("POST", "/channel/messages", message, {}),
+        ("POST", "/agents", row, {}),
+        ("GET", "/agents", None, {}),
+        ("GET", "/ws", None, json.loads(sys.stdin.read())),
+    ):
+        connection = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]), timeout=10)
+        connection.request(method, path, body and json.dumps(body), headers)
+        answers.append(connection.getresponse().status)
+    print(json.dumps([len(found), answers]))
+    """
+)
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can act as another user")
 def test_another_user_of_this_machine_is_refused(registry: Running) -> None:
-    before = _stored(registry)
-    script = textwrap.dedent(
-        """
-        import encodings.idna, http.client, os, sys
-        os.setgroups([]); os.setgid(65534); os.setuid(65534)
-        try:
-            token = open(sys.argv[2]).read().strip()
-        except PermissionError:
-            token = "none"
-        connection = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]), timeout=10)
-        body = '{"fromAgentId": "a", "kind": "chat", "content": "hello"}'
-        connection.request("POST", "/channel/messages", body, {"Authorization": f"Bearer {token}"})
-        print(token, connection.getresponse().status)
-        """
-    )
+    """Neither the token nor the database can be read by another user; without the token nothing is done."""
+    before = _stored(registry), registry.http.get("/agents").json()
+    files = [registry.token.path, *registry.database.parent.glob("*")]
+    assert len(files) >= 2
     done = subprocess.run(
-        [sys.executable, "-I", "-c", script, str(registry.port), str(registry.token.path)],
+        [sys.executable, "-I", "-c", _AS_ANOTHER_USER, str(registry.port), *map(str, files)],
+        input=json.dumps(_UPGRADE),
         capture_output=True,
         text=True,
         timeout=30,
         check=True,
         cwd="/",
     )
-    assert done.stdout.split() == ["none", "401"]
-    assert _stored(registry) == before
+    assert json.loads(done.stdout) == [0, [401, 401, 401, 401]]
+    assert (_stored(registry), registry.http.get("/agents").json()) == before
 
 
 def test_refusals_are_counted(registry: Running, stranger: httpx.Client) -> None:
