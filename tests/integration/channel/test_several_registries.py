@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent_bridge.channel.storage.place import Place
 from integration.channel.cluster import Cluster
-from integration.registry.running import Client, Running
+from integration.channel.records import Records
+from integration.registry.running import PATIENCE, Client, Running
 
 Pair = tuple[Running, Running]
 
@@ -25,6 +28,13 @@ def pair(postgresql_url: str, tmp_path: Path) -> Iterator[Pair]:
             for name in ("one", "other")
         )
         yield one, other
+
+
+def _until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def _messages(client: Client, count: int) -> list[dict[str, Any]]:
@@ -101,6 +111,21 @@ def test_after_a_lost_connection_what_was_missed_is_told(
         cluster.end_connections(database_name)
         here.post(content="after", toAgentId="reader")
         assert _messages(reader, 1)[0]["data"]["content"] == "after"
+
+
+def test_that_nothing_is_heard_is_told_until_it_is_again(cluster: Cluster, postgresql_url: str) -> None:
+    with Records(Place.of(postgresql_url)) as records:
+        heard = threading.Event()
+        records.store.follow(heard.set)
+        assert heard.wait(PATIENCE)
+        cluster.stop()
+        try:
+            _until(lambda: "can't be heard" in " ".join(records.store.health().reasons))
+        finally:
+            heard.clear()
+            cluster.start()
+        assert heard.wait(PATIENCE)
+        assert records.store.health().reasons == ()
 
 
 def test_the_end_waits_for_nobody_who_listens(postgresql_url: str, tmp_path: Path) -> None:

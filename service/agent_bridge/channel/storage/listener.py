@@ -11,7 +11,7 @@ from sqlalchemy import Connection, create_engine
 from sqlalchemy.pool import NullPool
 
 from agent_bridge.channel.storage.place import Place
-from agent_bridge.channel.storage.postgresql import NOTICES
+from agent_bridge.channel.storage.postgresql import CONNECT, NOTICES
 from agent_bridge.log import get_logger
 
 LOOK_S: Final = 15.0
@@ -20,12 +20,6 @@ _WAKE_S: Final = 0.5
 _FIRST_PAUSE_S: Final = 0.2
 _LONGEST_PAUSE_S: Final = 10.0
 _STOP_S: Final = 2.0
-_CONNECT: Final = {
-    "connect_timeout": 5,
-    "keepalives_idle": 30,
-    "keepalives_interval": 10,
-    "keepalives_count": 3,
-}
 
 _log = get_logger("storage")
 
@@ -40,6 +34,8 @@ class Listener:
     def __init__(self, place: Place, heard: Callable[[], None]) -> None:
         self._place = place
         self._heard = heard
+        self.problem: str | None = None
+        """Why nothing is heard at the moment, in one sentence for `status`."""
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="channel-listener", daemon=True)
 
@@ -53,26 +49,30 @@ class Listener:
         self._thread.join(_STOP_S)
 
     def _run(self) -> None:
-        pause, told = _FIRST_PAUSE_S, ""
+        pause = _FIRST_PAUSE_S
         while not self._ended.is_set():
             began = time.monotonic()
             try:
                 self._listen()
-            except Exception as error:  # noqa: BLE001 - whatever it is: told once, and tried again
-                said = " ".join(self._place.without_secrets(str(error)).split())
-                if said != told:
-                    _log.warning("other registries' messages can't be heard of", reason=said)
-                told = said
+            except Exception as error:  # noqa: BLE001 - whatever it is: told, and tried again
+                self._tell(" ".join(self._place.without_secrets(str(error)).split()))
             pause = _FIRST_PAUSE_S if time.monotonic() - began > LOOK_S else min(2 * pause, _LONGEST_PAUSE_S)
             self._ended.wait(pause)
 
     def _listen(self) -> None:
         engine = create_engine(
-            self._place.url, poolclass=NullPool, isolation_level="AUTOCOMMIT", connect_args=_CONNECT
+            self._place.url, poolclass=NullPool, isolation_level="AUTOCOMMIT", connect_args=CONNECT
         )
         with engine.connect() as connection:
             connection.exec_driver_sql(f"LISTEN {NOTICES}")
+            self.problem = None
             self._hear(connection)
+
+    def _tell(self, reason: str) -> None:
+        told = f"What other registries store in {self._place.shown} can't be heard of: {reason}"
+        if told != self.problem:  # what fails again and again is logged once
+            _log.warning(told)
+        self.problem = told
 
     def _hear(self, connection: Connection) -> None:
         driver: Any = connection.connection.driver_connection

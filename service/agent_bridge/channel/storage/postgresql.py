@@ -24,7 +24,16 @@ LOCK_KEY = 0x6167_6272_6467
 NOTICES = "agent_bridge_channel"
 """Where every committed write transaction leaves a notice, for the other registries (LISTEN)."""
 
-_CONNECT_S = 5
+CONNECT = {
+    "connect_timeout": 5,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
+"""For libpq, in seconds, the last in ms: a server whose machine has gone is given up within a
+minute, rather than when TCP does."""
+
 _UNDECIDED_S = 5.0
 _ASK_AGAIN_S = 0.05
 _OPTIONS = "-c lock_timeout=5s -c idle_in_transaction_session_timeout=60s"
@@ -59,7 +68,7 @@ class Server:
                 pool_timeout=10,
                 pool_recycle=1800,
                 pool_pre_ping=True,
-                connect_args={"connect_timeout": _CONNECT_S, "options": _OPTIONS},
+                connect_args={**CONNECT, "options": _OPTIONS},
             )
         except ImportError as error:
             raise UnavailableError(

@@ -144,7 +144,10 @@ class Store(Reader):
 
     def health(self) -> StoreHealth:
         """How the database is; doesn't touch it."""
-        return self._database.health()
+        health = self._database.health()
+        problem = None if self._listener is None else self._listener.problem
+        # Where nothing can be stored either, that says why.
+        return health if problem is None or health.reasons else replace(health, reasons=(problem,))
 
     def waiting(self) -> int:
         """About how many writes wait."""
