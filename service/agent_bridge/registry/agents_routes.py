@@ -26,7 +26,7 @@ class AgentsRoutes:
 
     async def register(self, call: Call) -> Answer:
         """`POST /agents`: 201 the row."""
-        row = wire_agents.registration(await call.body(), call.caller.writes_as)
+        row = wire_agents.registration(await call.json(), call.caller.writes_as)
         self._hub.publish(self._hub.directory.register(row, self._hub.timeline.now()))
         return as_json(self._found(row.identity, row.agent_id).as_wire(), 201)
 
@@ -64,7 +64,7 @@ class AgentsRoutes:
         """`POST /agents/{id or name}/message`: to its socket, and to whoever listens; counts like a send."""
         row = self._addressed(call)
         data = wire_agents.agent_message(
-            await call.body(), self._hub.timeline.now().wall, to_agent_id=row.agent_id
+            await call.json(), self._hub.timeline.now().wall, to_agent_id=row.agent_id
         )
         identity = row.identity if call.caller.sees == ALL_IDENTITIES else call.caller.sees
         self._hub.rates.take(identity, data["fromAgentId"])
@@ -84,7 +84,7 @@ class AgentsRoutes:
 
     async def task_update(self, call: Call) -> Answer:
         """`POST /events`: a task's new state, told to every socket of the identity."""
-        data = wire_agents.task_update(await call.body(), self._hub.timeline.now().wall)
+        data = wire_agents.task_update(await call.json(), self._hub.timeline.now().wall)
         self._hub.publish(
             [Event(type="task.update", identity=call.caller.writes_as or GLOBAL_IDENTITY, data=data)]
         )

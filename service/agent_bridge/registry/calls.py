@@ -12,7 +12,7 @@ from urllib.parse import unquote_to_bytes
 from agent_bridge.channel import ids
 from agent_bridge.channel.errors import ChannelError, InvalidError
 from agent_bridge.channel.storage.answers import MAX_PAGE
-from agent_bridge.registry import fields
+from agent_bridge.registry import fields, wire
 from agent_bridge.registry.answers import Receive, Scope
 from agent_bridge.registry.security import Caller, too_large
 
@@ -62,6 +62,13 @@ class Call:
                 if patience.expired():
                     raise TooSlowError(f"The body took over {BODY_SECONDS:g} s to come") from None
                 raise
+
+    async def json(self) -> Mapping[str, Any]:
+        """The object in the body. Raises what `body` does, and InvalidError."""
+        body = await self.body()
+        if len(body) <= wire.QUICK_BYTES:
+            return wire.read(body)
+        return await asyncio.to_thread(wire.read, body)
 
     def path_id(self, name: str, what: str) -> str:
         """An id from the path. Raises InvalidError."""

@@ -58,14 +58,14 @@ class ChannelRoutes:
 
     async def send(self, call: Call) -> Answer:
         """`POST /channel/messages`: 201 the message; 200 the row as first stored where its id is there."""
-        sent = await self._send(wire.draft(await call.body(), call.caller.writes_as))
+        sent = await self._send(wire.draft(await call.json(), call.caller.writes_as))
         data = sent.message.as_wire()
         data["deduplicated"] = sent.deduplicated
         return as_json(data, 200 if sent.deduplicated else 201)
 
     async def notify_claude(self, call: Call) -> Answer:
         """`POST /notify-claude`: a message as above, told to older clients by `claude.notify` too."""
-        draft = wire.notification(await call.body(), call.caller.writes_as)
+        draft = wire.notification(await call.json(), call.caller.writes_as)
         sent = await self._send(draft)
         if not sent.deduplicated:
             self._hub.publish([_legacy(draft, sent)])
@@ -80,7 +80,7 @@ class ChannelRoutes:
 
     async def acknowledge(self, call: Call) -> Answer:
         """`POST /channel/acks`: 201 the ack."""
-        write = wire.acknowledge(await call.body(), call.caller.writes_as)
+        write = wire.acknowledge(await call.json(), call.caller.writes_as)
         outcome = cast("Acknowledged", await self._hub.write(write))
         return as_json(outcome.ack.as_wire(), 201)
 

@@ -29,6 +29,7 @@ IN_FLIGHT_BYTES = 16 << 20
 """Bytes that those may have."""
 SUPERSEDED = 4001
 
+_Frame = tuple[str, Mapping[str, Any]]
 _REFUSED = {"channel.send": "channel.error", "channel.ack": "channel.error"}
 
 
@@ -45,6 +46,15 @@ class Reply:
         self.peer.settled(self, outcome, at, body)
 
 
+@dataclass(frozen=True, slots=True)
+class _Unusable:
+    """A frame that can't be used, with what could be read of it."""
+
+    error: InvalidError
+    kind: str = ""
+    request_id: str | int | None = None
+
+
 class Peer:
     """One open WebSocket. `identity` is fixed by the upgrade, else by the first `identify`."""
 
@@ -53,6 +63,7 @@ class Peer:
         "_bytes",
         "_hub",
         "_in_flight",
+        "_is_parsing",
         "_joining",
         "_overflowed",
         "_room",
@@ -86,6 +97,7 @@ class Peer:
         self._overflowed = False
         self._backlog: deque[bytes] = deque()
         self._in_flight = 0
+        self._is_parsing = False
         self._bytes = 0
 
     # What it is told.
@@ -156,7 +168,7 @@ class Peer:
             self._backlog.append(payload)
             self.connection.read_on(reading=False)
         else:
-            self._hub.guarded(self, self._handle, payload)
+            self._take(payload)
 
     def ignored(self) -> None:
         """A binary message: none of ours is."""
@@ -166,7 +178,7 @@ class Peer:
     def relieve(self) -> None:
         """Handle what waits, as far as that is possible by now."""
         while self._backlog and self.connection.is_open and not self._is_full():
-            self._hub.guarded(self, self._handle, self._backlog.popleft())
+            self._take(self._backlog.popleft())
         if not self._backlog:
             self.connection.read_on(reading=True)
         self.connection.flush()
@@ -203,39 +215,45 @@ class Peer:
         return (
             self._in_flight >= min(IN_FLIGHT, self._hub.settings.socket_backlog // 2)
             or self._bytes >= IN_FLIGHT_BYTES
+            or self._is_parsing
             or self.connection.is_congested
             or self._hub.is_crowded(self)
         )
 
-    def _handle(self, payload: bytes) -> None:
-        try:
-            kind, frame = wire.frame(payload)
-        except InvalidError as error:
-            self._not_understood(payload, error)
+    def _take(self, payload: bytes) -> None:
+        if len(payload) <= wire.QUICK_BYTES:
+            self._hub.guarded(self, lambda text: self._handle(_read(text), len(text)), payload)
             return
+        # Others don't wait for it; the frames that this socket sends after it do.
+        self._is_parsing = True
+        reading = asyncio.get_running_loop().run_in_executor(None, _read, payload)
+        reading.add_done_callback(lambda done: self._has_read(done, payload))
+
+    def _has_read(self, done: asyncio.Future[_Frame | _Unusable], payload: bytes) -> None:
+        self._is_parsing = False
+        if self.is_lost or done.cancelled():
+            return
+        self._hub.guarded(self, lambda text: self._handle(done.result(), len(text)), payload)
+        self.relieve()
+
+    def _handle(self, frame: _Frame | _Unusable, size: int) -> None:
+        if isinstance(frame, _Unusable):
+            if frame.kind in _REFUSED:
+                self._refuse(_REFUSED[frame.kind], frame.request_id, frame.error)
+            else:
+                self._hub.traffic.ignored += 1
+            return
+        kind, data = frame
         handler = _HANDLERS.get(kind)
         if handler is None:
             self._hub.traffic.ignored += 1
             return
         request_id = None
         try:
-            request_id = wire.request_id(frame)
-            handler(self, frame, request_id, len(payload))
+            request_id = wire.request_id(data)
+            handler(self, data, request_id, size)
         except ChannelError as error:
             self._refuse(_REFUSED.get(kind, "error"), request_id, error, about=kind)
-
-    def _not_understood(self, payload: bytes, error: InvalidError) -> None:
-        """What isn't JSON is ignored; JSON that only we refuse (a key twice, say) is answered."""
-        try:
-            frame = json.loads(payload)
-            kind = frame["type"]
-            request_id = wire.request_id(frame)
-        except (ValueError, TypeError, KeyError, RecursionError, ChannelError):
-            kind = request_id = None
-        if isinstance(kind, str) and kind in _REFUSED:
-            self._refuse(_REFUSED[kind], request_id, error)
-        else:
-            self._hub.traffic.ignored += 1
 
     def _identify(self, frame: Mapping[str, Any], _request_id: str | int | None, _size: int) -> None:
         asked = wire.identify(frame)
@@ -284,6 +302,18 @@ class Peer:
         if kind == "error":
             data["about"] = events.encoded(about)
         self.connection.put(events.answer_frame(kind, self._hub.stamp(), request_id, data))
+
+
+def _read(payload: bytes) -> _Frame | _Unusable:
+    """A frame. What isn't JSON is ignored; JSON that only we refuse (a key twice, say) is answered."""
+    try:
+        return wire.frame(payload)
+    except InvalidError as error:
+        try:
+            data = json.loads(payload)
+            return _Unusable(error, str(data["type"]), wire.request_id(data))
+        except (ValueError, TypeError, KeyError, RecursionError, ChannelError):
+            return _Unusable(error)
 
 
 _Handler = Callable[[Peer, Mapping[str, Any], str | int | None, int], None]

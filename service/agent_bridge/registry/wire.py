@@ -22,6 +22,8 @@ from agent_bridge.registry import fields, strict_json
 Json = bytes | bytearray | memoryview | str | Mapping[str, Any]
 """JSON text, or an object read from it."""
 
+QUICK_BYTES = 256 * 1024
+"""Up to here JSON is read on the event loop; a larger text takes long enough for others to notice."""
 SENDER_CREATED_AT = "senderCreatedAt"
 """Where in `meta` the time stands that the sender gave as `createdAt`: the registry stamps its own."""
 DEFAULT_RECIPIENT = "claude"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
+from agent_bridge.registry import strict_json, wire
 from integration.registry.running import Running
 
 
@@ -457,3 +459,36 @@ def test_a_socket_that_cant_be_written_to_is_no_others_trouble(
 
 def _fail(*_args: object) -> None:
     raise RuntimeError("not foreseen")
+
+
+def test_large_json_is_read_beside_the_event_loop_and_in_order(
+    registry: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eight megabytes of it take a third of a second, in which all others would wait."""
+    reading: list[tuple[int, bool]] = []
+
+    def noted(data: Any) -> Any:  # noqa: ANN401
+        reading.append((len(data), threading.current_thread() is registry._thread))
+        return read(data)
+
+    read = strict_json.read
+    monkeypatch.setattr(strict_json, "read", noted)
+    monkeypatch.setattr(wire, "QUICK_BYTES", 50_000)
+    large = "x" * 100_000
+    with registry.agent("me", "large") as socket:
+        socket.send(1, toAgentId="b", content=large)
+        socket.send(2, toAgentId="b", content="small")
+        socket.connection.send('{"type":"channel.send","requestId":3,"requestId":3,"a":"' + large + '"}')
+        socket.send(4, toAgentId="b", content="small")
+        answers: list[dict[str, Any]] = []
+        while len(answers) < 4:
+            frame = socket.next()
+            if frame["type"] in ("channel.sent", "channel.error"):
+                answers.append(frame)
+    registry.post("large", content=large)
+    registry.post("large", content="small")
+
+    kinds = [(frame["data"]["requestId"], frame["type"]) for frame in answers]
+    assert kinds == [(1, "channel.sent"), (2, "channel.sent"), (3, "channel.error"), (4, "channel.sent")]
+    assert {size > 50_000 for size, on_loop in reading if on_loop} == {False}
+    assert len([size for size, on_loop in reading if size > 50_000 and not on_loop]) == 3
