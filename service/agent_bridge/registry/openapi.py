@@ -30,6 +30,7 @@ from agent_bridge.registry.openapi_schemas import (
     array,
     ref,
 )
+from agent_bridge.registry.openapi_socket import about_frames
 from agent_bridge.registry.security import IDENTITY_HEADER
 
 _ERRORS = {
@@ -62,7 +63,7 @@ def document() -> dict[str, Any]:
             "title": "agent-bridge registry",
             "version": __version__,
             "description": "Messages between agents, and who is there. JSON; times are Unix milliseconds; "
-            "what is absent is left out. Events come over the WebSocket `/ws`.",
+            "what is absent is left out." + about_frames(),
             "license": {"name": "MIT"},
         },
         "security": [{"token": []}, {"dashboard": []}],

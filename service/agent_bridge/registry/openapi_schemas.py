@@ -76,7 +76,11 @@ def _asked() -> dict[str, Schema]:
         "meta": FREE,
         "expiresAt": TIME,
         "requiresAck": BOOLEAN,
-        "expectsResponse": BOOLEAN,
+        "expectsResponse": BOOLEAN
+        | {
+            "description": "Absent: a `chat` or `task_request` awaits an answer unless its text says no. "
+            "An answer that isn't a question should say false."
+        },
         "identity": IDENTITY,
     }
     content: Schema = {"type": "string", "minLength": 1}
@@ -123,7 +127,11 @@ def _asked() -> dict[str, Schema]:
                 "projectPath": path,
                 "projectName": LINE,
                 "projectType": LINE,
-                "entryType": words(EntryType),
+                "entryType": words(EntryType)
+                | {
+                    "description": "`client`: a session that can be written to. The newest of one program "
+                    "(`clientName`), project and identity takes the place of older ones."
+                },
                 "identity": IDENTITY,
                 "url": _address("http"),
                 "wsUrl": _address("ws"),
@@ -134,7 +142,7 @@ def _asked() -> dict[str, Schema]:
                     "properties": {"clientName": _or_null(LINE), "clientVersion": _or_null(LINE)},
                 },
                 "pid": {"type": "integer", "minimum": 0, "maximum": 2**31 - 1},
-                "host": LINE,
+                "host": LINE | {"description": "With `pid`: where it runs, by the machine's host name."},
             },
             ("agentId", "name", "projectPath"),
         ),

@@ -7,9 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from agent_bridge.registry import openapi, routes
+from agent_bridge.registry import openapi, openapi_socket, routes
 from agent_bridge.registry.dashboard_access import DashboardAccess
 from agent_bridge.registry.hub import Hub
+from agent_bridge.registry.peer import _HANDLERS
 from integration.registry.running import Running
 
 _OPERATIONS = [
@@ -47,6 +48,13 @@ def test_a_promise_that_isnt_kept_is_found(registry: Running) -> None:
     assert broken_promises(
         document | {"paths": {"/health": health}}, "get", "/health", url, registry.headers()
     )
+
+
+def test_the_document_tells_of_every_frame_that_may_be_sent() -> None:
+    told = openapi.document()["info"]["description"]
+    assert set(openapi_socket.SAID) == set(_HANDLERS)
+    for kind in (*_HANDLERS, *openapi_socket.TOLD):
+        assert f"- `{kind}`: " in told
 
 
 def test_the_document_names_every_route_and_no_other() -> None:
