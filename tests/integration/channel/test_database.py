@@ -367,6 +367,24 @@ def test_a_checkpoint_takes_the_log_into_the_file(database: Database, path: Path
     assert database.health().wal_bytes == 0
 
 
+def test_a_checkpoint_goes_on_beside_a_write(database: Database, path: Path) -> None:
+    database.open()
+    database.write(adding("before" * 50_000))
+
+    def work(connection: Connection) -> None:
+        beside = threading.Thread(target=database.checkpoint)
+        beside.start()
+        beside.join(10)
+        assert not beside.is_alive()
+        adding("meanwhile")(connection)
+
+    size = path.stat().st_size
+    database.write(work)
+
+    assert path.stat().st_size > size + 200_000
+    assert bodies_in(database)[1:] == ["meanwhile"]
+
+
 @pytest.mark.parametrize(("ceiling", "is_bounded"), [(1 << 20, True), (1 << 30, False)])
 def test_readers_that_come_and_go_dont_let_the_log_grow(path: Path, ceiling: int, is_bounded: bool) -> None:
     place = Place.file(path)
