@@ -18,6 +18,7 @@ from agent_bridge.daemon.orders import Order, StopFlag
 
 if TYPE_CHECKING:
     from agent_bridge.config import Settings
+    from agent_bridge.daemon.lifecycle import Instance
     from agent_bridge.daemon.pulse import Pulse
     from agent_bridge.daemon.reactor import Inbox
     from agent_bridge.daemon.status import StatusBoard
@@ -40,12 +41,16 @@ def run(*, engines: Engines | None = None, **flags: object) -> int:
 
     from agent_bridge.daemon.lifecycle import single_instance
 
-    with single_instance():
-        return _serve(inbox, stop, engines, lambda: _settings(flags))
+    with single_instance() as instance:
+        return _serve(inbox, stop, engines, lambda: _settings(flags), instance)
 
 
 def _serve(
-    inbox: Inbox, stop: StopFlag, engines: Engines | None, read_settings: Callable[[], Settings]
+    inbox: Inbox,
+    stop: StopFlag,
+    engines: Engines | None,
+    read_settings: Callable[[], Settings],
+    instance: Instance,
 ) -> int:
     from agent_bridge.daemon.notify import Notifier
     from agent_bridge.daemon.pulse import Pulse
@@ -57,7 +62,7 @@ def _serve(
     server.start()
     notifier = Notifier()
     try:
-        _react(inbox, engines, read_settings, board, Pulse(board, notifier, stop))
+        _react(inbox, engines, read_settings, board, Pulse(board, notifier, stop), instance)
     finally:
         notifier.stopping()
         server.stop()
@@ -70,10 +75,12 @@ def _react(
     read_settings: Callable[[], Settings],
     board: StatusBoard,
     pulse: Pulse,
+    instance: Instance,
 ) -> None:
     from agent_bridge import log
     from agent_bridge.daemon.engines import ProjectionEngines
     from agent_bridge.daemon.jobs import Jobs
+    from agent_bridge.daemon.lifecycle import LOCK_SECONDS, AlreadyRunningError
     from agent_bridge.daemon.reactor import DueJob, Reactor
     from agent_bridge.daemon.registry_host import ADDRESS_SECONDS, RegistryHost
     from agent_bridge.daemon.supervisor import Supervisor
@@ -99,8 +106,16 @@ def _react(
     registry.start()
     board.registry = registry.describe
 
+    def keep_lock() -> None:
+        try:
+            instance.keep()
+        except AlreadyRunningError as error:
+            log.get_logger("service").error("another service has taken over", error=error)
+            inbox.put(Order.STOP)
+
     def when_ready() -> None:
         registry.service_is_ready()
+        jobs.add("service-lock", LOCK_SECONDS, keep_lock)
         jobs.add("registry-address", ADDRESS_SECONDS, registry.check_address)
 
     pulse.when_ready = when_ready

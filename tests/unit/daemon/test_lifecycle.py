@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from pathlib import Path
 
@@ -23,6 +24,29 @@ def test_the_lock_is_held_for_the_time_of_the_block(sealed_home: Path) -> None:
         assert recorded_pid() == os.getpid()
     assert not lock_is_held(paths.service_lock())
     assert recorded_pid() is None
+
+
+def test_a_lock_whose_file_was_removed_is_taken_anew(sealed_home: Path) -> None:
+    with single_instance() as instance:
+        instance.keep()
+        shutil.rmtree(paths.state_dir())
+        assert not lock_is_held(paths.service_lock()), "now there could be two"
+        instance.keep()
+        assert lock_is_held(paths.service_lock())
+        assert recorded_pid() == os.getpid()
+        with pytest.raises(AlreadyRunningError), single_instance():
+            pytest.fail("there were two")
+    assert not lock_is_held(paths.service_lock())
+
+
+def test_where_another_service_was_faster_it_has_the_lock(sealed_home: Path) -> None:
+    with single_instance() as instance:
+        paths.service_lock().unlink()
+        with single_instance():
+            with pytest.raises(AlreadyRunningError):
+                instance.keep()
+            instance.give_up()
+            assert lock_is_held(paths.service_lock())
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": "x"}', '{"pid": 1}', '{"pid": -5}', "\xff"])
