@@ -7,11 +7,14 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
 
+import readme
 from agent_bridge import paths
 from agent_bridge.channel.model import AckState, ActorType, Draft, Kind, Message
 from agent_bridge.channel.writes import Acknowledge
@@ -365,3 +368,32 @@ def _ask(channel: Channel, sender: str, content: str) -> Message:
             content=content,
         )
         return registry.send(draft).message
+
+
+@pytest.fixture
+def readme_session(channel: Channel) -> Iterator[subprocess.Popen[str]]:
+    """The README's program, once it can be written to."""
+    code = readme.TEXT.partition("<!-- session -->\n```python\n")[2].partition("```")[0]
+    with subprocess.Popen(
+        [sys.executable, "-u", "-c", code], cwd=channel.home, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            with channel.registry() as registry:
+                deadline = time.monotonic() + 20
+                while not any(row["agentId"] == "my-agent-1" for row in registry.agents()):
+                    assert process.poll() is None
+                    assert time.monotonic() < deadline
+                    time.sleep(0.05)
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_session_as_the_readme_writes_it(readme_session: subprocess.Popen[str]) -> None:
+    ran = run("send", "my-agent", "Is the build green?", "--wait", "--timeout", "20")
+    assert ran.code == 0, ran.err
+    assert "    Yes." in ran.out
+    assert readme_session.stdout is not None
+    assert readme_session.stdout.readline() == "Is the build green?\n"
+    with_it = run("conversations", "--pending", "--participant", "my-agent-1", "--json").json["data"]
+    assert with_it["conversations"] == []  # the answer asks nothing back
