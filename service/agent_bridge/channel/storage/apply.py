@@ -11,7 +11,8 @@ from agent_bridge.channel import ids
 from agent_bridge.channel.clock import Moment
 from agent_bridge.channel.errors import ChannelError, InvalidError
 from agent_bridge.channel.storage import rules
-from agent_bridge.channel.storage.batch import Batch, Key
+from agent_bridge.channel.storage.batch import Batch
+from agent_bridge.channel.storage.keys import Key
 from agent_bridge.channel.storage.saving import save
 from agent_bridge.channel.writes import Acknowledge, Outcome, Retry, Revive, Send, Suppress, Write
 

@@ -7,7 +7,7 @@ the rules work on these and on what the batch itself has made, `saving` writes w
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from sqlalchemy import bindparam
 from agent_bridge.channel.clock import Moment
 from agent_bridge.channel.model import Message
 from agent_bridge.channel.states import Roll
+from agent_bridge.channel.storage.keys import Key, by_identity
 from agent_bridge.channel.storage.prepared import Prepared, PreparedForIds
 from agent_bridge.channel.storage.rows import (
     MESSAGE_COLUMNS,
@@ -32,9 +33,6 @@ from agent_bridge.channel.storage.schema import (
     META,
     SUPPRESSIONS,
 )
-
-Key = tuple[str, str]
-"""Identity, then the id of a message, conversation or agent."""
 
 _m, _c, _s = MESSAGES.c, CONVERSATIONS.c, SUPPRESSIONS.c
 _IDS: sa.BindParameter[str] = bindparam("ids", expanding=True)
@@ -109,7 +107,7 @@ class Batch:
 
     def load_messages(self, keys: Iterable[Key]) -> None:
         """Read the messages of these ids; those that aren't there stay away."""
-        for identity, ids in _grouped(keys):
+        for identity, ids in by_identity(keys):
             for row in _MESSAGES.all(self._connection, identity, ids):
                 message = message_of(row)
                 self.messages[identity, message.message_id] = Held(
@@ -118,7 +116,7 @@ class Batch:
 
     def load_conversations(self, keys: Iterable[Key]) -> None:
         """Read these conversations, and who has suppressed them."""
-        for identity, ids in _grouped(keys):
+        for identity, ids in by_identity(keys):
             found = [talk_of(row) for row in _CONVERSATIONS.all(self._connection, identity, ids)]
             self.talks |= {(identity, talk.conversation_id): talk for talk in found}
             if not found:
@@ -129,7 +127,7 @@ class Batch:
 
     def load_open_counts(self, keys: Iterable[Key]) -> None:
         """Count the open messages of these recipients."""
-        for identity, ids in _grouped(keys):
+        for identity, ids in by_identity(keys):
             for agent_id, count in _OPEN_COUNTS.all(self._connection, identity, ids):
                 self.open_counts[identity, agent_id] = count
 
@@ -141,17 +139,6 @@ class Batch:
         else:
             agents.discard(agent_id)
         self.suppressions[identity, conversation_id, agent_id] = hidden, seq
-
-
-def _grouped(keys: Iterable[Key]) -> Iterator[tuple[str, list[str]]]:
-    """Ids by identity, some hundred at once: SQLite scans where a list has pairs."""
-    by_identity: defaultdict[str, dict[str, None]] = defaultdict(dict)
-    for identity, name in keys:
-        by_identity[identity][name] = None
-    for identity, names in by_identity.items():
-        ids = list(names)
-        for start in range(0, len(ids), PreparedForIds.MOST):
-            yield identity, ids[start : start + PreparedForIds.MOST]
 
 
 def talk_of(row: Row) -> Talk:

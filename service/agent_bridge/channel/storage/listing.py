@@ -13,6 +13,7 @@ from sqlalchemy import bindparam
 from agent_bridge.channel.model import Conversation, ConversationStatus
 from agent_bridge.channel.states import status_of
 from agent_bridge.channel.storage.answers import COUNT_LIMIT, MAX_PAGE, ConversationQuery, Page
+from agent_bridge.channel.storage.keys import Key, by_identity
 from agent_bridge.channel.storage.rows import MESSAGE_COLUMNS, STATES, STATUS_NUMBERS, Row, message_of
 from agent_bridge.channel.storage.schema import (
     CONVERSATIONS,
@@ -24,8 +25,6 @@ from agent_bridge.channel.storage.schema import (
     PARTICIPANTS,
     SUPPRESSIONS,
 )
-
-Key = tuple[str, str]
 
 SHOWN_PENDING: Final = 20
 """Ids of pending messages that one entry names."""
@@ -179,7 +178,7 @@ def _expired(connection: sa.Connection, rows: Iterable[Row], now: int) -> set[Ke
     """Those with a pending message whose time is over."""
     return {
         (identity, conversation_id)
-        for identity, ids in _by_identity(row for row in rows if row[3])
+        for identity, ids in by_identity((row[0], row[1]) for row in rows if row[3])
         for conversation_id in connection.execute(
             _EXPIRED, {"identity": identity, "ids": ids, "now": now}
         ).scalars()
@@ -189,7 +188,7 @@ def _expired(connection: sa.Connection, rows: Iterable[Row], now: int) -> set[Ke
 def _pending_ids(connection: sa.Connection, rows: Sequence[Row]) -> defaultdict[Key, list[str]]:
     """The first pending messages of each: of those with few all at once, of the others as many as shown."""
     found: defaultdict[Key, list[str]] = defaultdict(list)
-    for identity, ids in _by_identity(row for row in rows if 0 < row[3] <= SHOWN_PENDING):
+    for identity, ids in by_identity((row[0], row[1]) for row in rows if 0 < row[3] <= SHOWN_PENDING):
         messages = connection.execute(_OF_ALL, {"identity": identity, "ids": ids}).all()
         for _seq, conversation_id, message_id in sorted(messages, key=itemgetter(0)):
             found[identity, conversation_id].append(message_id)
@@ -202,19 +201,12 @@ def _pending_ids(connection: sa.Connection, rows: Sequence[Row]) -> defaultdict[
 
 def _participants(connection: sa.Connection, rows: Iterable[Row]) -> defaultdict[Key, list[str]]:
     found: defaultdict[Key, list[str]] = defaultdict(list)
-    for identity, ids in _by_identity(rows):
+    for identity, ids in by_identity((row[0], row[1]) for row in rows):
         for conversation_id, agent_id in connection.execute(
             _PARTICIPANTS, {"identity": identity, "ids": ids}
         ):
             found[identity, conversation_id].append(agent_id)
     return found
-
-
-def _by_identity(rows: Iterable[Row]) -> Iterable[tuple[str, list[str]]]:
-    by_identity: defaultdict[str, list[str]] = defaultdict(list)
-    for row in rows:
-        by_identity[row[0]].append(row[1])
-    return by_identity.items()
 
 
 def _entry(

@@ -12,7 +12,8 @@ import sqlalchemy as sa
 
 from agent_bridge.channel.model import Ack, AckState, Message
 from agent_bridge.channel.states import Roll, after, is_open, roll
-from agent_bridge.channel.storage.batch import Key, talk_of
+from agent_bridge.channel.storage.batch import talk_of
+from agent_bridge.channel.storage.keys import Key
 from agent_bridge.channel.storage.rows import (
     ACK_COLUMNS,
     MESSAGE_COLUMNS,

@@ -11,8 +11,9 @@ from typing import Final
 from agent_bridge.channel import expects, ids, states
 from agent_bridge.channel.errors import TooManyError, UnknownError
 from agent_bridge.channel.model import Ack, AckState, ActorType, Draft, Message
-from agent_bridge.channel.storage.batch import Batch, Held, Key, Talk
+from agent_bridge.channel.storage.batch import Batch, Held, Talk
 from agent_bridge.channel.storage.events import ack_event, message_event, suppression_event
+from agent_bridge.channel.storage.keys import Key
 from agent_bridge.channel.storage.reads import unknown_conversation
 from agent_bridge.channel.storage.rows import ack_row, detail_of, payload_of
 from agent_bridge.channel.writes import Acknowledge, Acknowledged, Done, Event, Retry, Revive, Sent, Suppress

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import ItemsView, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import sqlalchemy as sa
@@ -14,7 +13,7 @@ from agent_bridge.channel.model import AckState, ActorType
 from agent_bridge.channel.states import status_of
 from agent_bridge.channel.storage.answers import SweepResult
 from agent_bridge.channel.storage.apply import apply
-from agent_bridge.channel.storage.batch import Key
+from agent_bridge.channel.storage.keys import AT_ONCE, by_identity
 from agent_bridge.channel.storage.rows import STATES, STATUS_NUMBERS, Row
 from agent_bridge.channel.storage.rules import REGISTRY_ACTOR
 from agent_bridge.channel.storage.schema import (
@@ -36,8 +35,6 @@ from agent_bridge.channel.writes import Acknowledge, Settled
 NOT_ANSWERED: Final = "It expired without a reply."
 NOT_SEEN: Final = "It expired before it was displayed."
 """The details of the registry's `failed` acks."""
-
-_IDS_AT_ONCE: Final = 500
 
 _m, _a, _c, _p, _s, _r = (
     table.c for table in (MESSAGES, ACKS, CONVERSATIONS, PARTICIPANTS, SUPPRESSIONS, RECEIPTS)
@@ -133,7 +130,7 @@ def archive(connection: sa.Connection, now: Moment, older_than_ms: int, batch: i
     note_moment(connection, now)
     asked = {"oldest": now.steady - older_than_ms, "rows": batch}
     keys = [(row[0], row[1]) for row in connection.execute(FINISHED, asked)]
-    for identity, some in _grouped(keys):
+    for identity, some in by_identity(keys):
         for statement in _ARCHIVE:
             connection.execute(statement, {"in_identity": identity, "ids": some})
     return SweepResult(len(keys), more=len(keys) == batch)
@@ -156,7 +153,7 @@ def delete_old(connection: sa.Connection, now: Moment, older_than_ms: int, batch
         chosen.append((identity, conversation_id))
         rows += message_count
     count = 0
-    for identity, some in _grouped(chosen):
+    for identity, some in by_identity(chosen):
         messages = connection.execute(_ALL_OF_THESE, {"in_identity": identity, "ids": some}).all()
         _delete_messages(connection, identity, messages)
         count += len(messages)
@@ -203,17 +200,10 @@ def _shorten(
 
 def _delete_messages(connection: sa.Connection, identity: str, messages: Sequence[Row]) -> None:
     """Delete messages, given as `_DELETED` has them, and what belongs to them."""
-    for start in range(0, len(messages), _IDS_AT_ONCE):
-        some = messages[start : start + _IDS_AT_ONCE]
+    for start in range(0, len(messages), AT_ONCE):
+        some = messages[start : start + AT_ONCE]
         names = [row[1] for row in some]
         connection.execute(_DELETE_ACKS, {"in_identity": identity, "ids": names})
         if broadcasts := [row[0] for row in some if row[3] is None]:
             connection.execute(_DELETE_RECEIPTS, {"ids": broadcasts})
         connection.execute(_DELETE_MESSAGES, {"ids": [row[0] for row in some]})
-
-
-def _grouped(keys: Sequence[Key]) -> ItemsView[str, list[str]]:
-    by_identity: defaultdict[str, list[str]] = defaultdict(list)
-    for identity, name in keys:
-        by_identity[identity].append(name)
-    return by_identity.items()
