@@ -16,13 +16,15 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import psycopg
 from sqlalchemy.dialects.sqlite import pysqlite
 
+from agent_bridge.channel.storage.keys import AT_ONCE
+
 InOrder = Callable[[Mapping[str, Any]], tuple[Any, ...]]
 
 _DIALECTS = {
     "sqlite": pysqlite.dialect(paramstyle="qmark"),
     "postgresql": psycopg.dialect(paramstyle="format"),  # type: ignore[no-untyped-call]
 }
-_SIZES: Final = (1, 4, 16, 64, 256, 500)
+_SIZES: Final = (1, 4, 16, 64, 256, AT_ONCE)
 
 
 class Prepared:
@@ -69,15 +71,12 @@ class PreparedForIds:
 
     There is a text for each of a few sizes; a shorter list is filled up with its last id."""
 
-    MOST: Final = _SIZES[-1]
-    """Ids that one call may name."""
-
     def __init__(self, statement: sa.Select[Any]) -> None:
         self.statement = statement
         self._compiled: dict[tuple[str, int], tuple[str, InOrder]] = {}
 
     def all(self, connection: sa.Connection, identity: str, ids: Sequence[str]) -> Sequence[Any]:
-        """The rows for these ids, of which there is at least one."""
+        """The rows for these ids, of which there is at least one and at most `AT_ONCE`."""
         size = next(size for size in _SIZES if size >= len(ids))
         key = connection.dialect.name, size
         found = self._compiled.get(key)
