@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
     from agent_bridge.cli.result import Result, Table
 
+_READABLE = 18
+"""Characters of a folded cell that are still read as text."""
+_BETWEEN = 3
+"""What a table puts between two columns."""
 _REORDERING = (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C, 0x2028, 0x2029)
 # What a person doesn't see and a model reads. Joiners aren't among them: scripts and emoji need those.
 _UNSEEN = (0xAD, 0x200B, *range(0x2060, 0x2065), 0xFEFF, *range(0xE0000, 0xE0080))
@@ -93,6 +97,11 @@ def _show_table(table: Table) -> None:
         return
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
+
+    if len(table.columns) > 2 and _least_width(table) > Console().width:
+        for row in table.rows:
+            print(harmless_line(row[0]), "  " + "  ".join(map(harmless_line, row[1:])), sep="\n")
+        return
     from rich.table import Table as RichTable
     from rich.text import Text
 
@@ -102,6 +111,12 @@ def _show_table(table: Table) -> None:
     for row in table.rows:
         shown.add_row(*(Text(harmless_line(cell)) for cell in row))
     Console().print(shown)
+
+
+def _least_width(table: Table) -> int:
+    """Columns that a terminal needs so that the table's cells are still read as words."""
+    widths = [max(map(len, cells)) for cells in zip(table.columns, *table.rows, strict=True)]
+    return widths[0] + sum(min(width, _READABLE) for width in widths[1:]) + _BETWEEN * len(widths)
 
 
 def _error_text(error: Mapping[str, str]) -> str:

@@ -49,9 +49,19 @@ def find(env: Mapping[str, str] | None = None) -> Address:
     """The registry's address, from the files that the service wrote. `env` as in `paths`.
 
     Raises NotRunningError when there are none (the remedy: `agent-bridge up`), RefusedError for a token that
-    others could have read or written, AgentBridgeError for files that can't be read or understood.
+    others could have read or written, AgentBridgeError for files that can't be read or understood, and for a
+    token that is gone while the registry is there.
     """
-    return Address(_url(paths.registry_address(env)), read_token(paths.registry_token(env)))
+    url, place = _url(paths.registry_address(env)), paths.registry_token(env)
+    try:
+        return Address(url, read_token(place))
+    except NotRunningError:
+        _url(paths.registry_address(env))  # gone by now? Then so is the registry.
+        raise AgentBridgeError(
+            "The registry's token is gone",
+            path=place,
+            remedy="Restart the service for a new one: `agent-bridge service restart`.",
+        ) from None
 
 
 def read_token(path: Path) -> str:

@@ -72,8 +72,12 @@ def headers(address: Address, identity: str) -> dict[str, str]:
 
 
 def path(*parts: str) -> str:
-    """A path of these parts, each quoted: an id may hold anything printable."""
-    return "".join(f"/{quote(part, safe='')}" for part in parts)
+    """A path of these parts, each quoted: an id may hold anything printable, or be `..`."""
+    return "".join(f"/{_quoted(part)}" for part in parts)
+
+
+def _quoted(part: str) -> str:
+    return part.replace(".", "%2E") if part in (".", "..") else quote(part, safe="")
 
 
 def no_tls() -> ssl.SSLContext:

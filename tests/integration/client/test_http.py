@@ -292,3 +292,10 @@ def test_an_answer_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> N
         pytest.raises(AnswerError, match="too long"),
     ):
         asked.agents()
+
+
+def test_an_id_of_dots_is_an_id(registry: Registry) -> None:
+    for name in (".", ".."):
+        registry.send(draft("Dots?", message_id=name, conversation_id=name))
+        assert registry.message(name).content == "Dots?"
+        assert [one.message_id for one in registry.conversation(name).messages] == [name]

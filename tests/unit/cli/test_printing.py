@@ -56,6 +56,16 @@ def test_a_table_at_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: 
     assert rows == [["a1", "project", "x,", "y"], ["b2", "user", "untagged"]]
 
 
+def test_a_table_that_a_terminal_is_too_narrow_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "60")
+    rows = (("i" * 36, "a word", "and another text of some length", "more\nof it"),)
+    show(Result("list", view=(Table(("id", "one", "two", "three"), rows, piped=(0,)),)), as_json=False)
+    assert capsys.readouterr().out == f"{'i' * 36}\n  a word  and another text of some length  more of it\n"
+
+
 def test_markup_of_the_terminal_library_is_text(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,13 +43,20 @@ def test_every_way_to_write_the_loopback(state: Path, url: str, host: str) -> No
     assert "/ws?" in found(state).socket_url
 
 
-@pytest.mark.parametrize("missing", ["registry.json", "registry.token"])
-def test_without_a_file_it_is_not_running_and_the_remedy_is_named(state: Path, missing: str) -> None:
-    (state / missing).unlink()
+def test_without_an_address_it_is_not_running_and_the_remedy_is_named(state: Path) -> None:
+    (state / "registry.json").unlink()
     with pytest.raises(NotRunningError) as caught:
         found(state)
     assert "agent-bridge up" in caught.value.remedy
     assert caught.value.exit_code == 3
+
+
+def test_a_token_that_is_gone_isnt_a_registry_that_isnt_running(state: Path) -> None:
+    (state / "registry.token").unlink()
+    with pytest.raises(AgentBridgeError, match="token is gone") as caught:
+        found(state)
+    assert not isinstance(caught.value, NotRunningError)
+    assert "agent-bridge service restart" in caught.value.remedy
 
 
 def test_without_a_state_directory_it_is_not_running(tmp_path: Path) -> None:
