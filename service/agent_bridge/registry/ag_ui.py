@@ -18,7 +18,7 @@ import httpx
 from pydantic_core import to_json
 
 from agent_bridge.channel.clock import wall_ms
-from agent_bridge.channel.errors import UnknownError
+from agent_bridge.channel.errors import TooManyError, UnknownError
 from agent_bridge.registry import wire
 from agent_bridge.registry.answers import Receive, Send
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 5.0
 SILENCE_SECONDS = 600.0
 """What an agent may be silent for while it works."""
+STREAMS = 64
+"""Streams at once: each takes a second connection, which nobody has to give way for."""
 _HEADERS = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
 _TIMEOUT = httpx.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS, pool=CONNECT_SECONDS)
 
@@ -38,11 +40,13 @@ class AgUiRoute:
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
+        self._streams = 0
 
     async def run(self, call: Call, send: Send) -> None:
         """Pipe the agent's stream until either side ends it.
 
-        Raises UnknownError, before anything was sent, for an agent that isn't there or has no address here.
+        Raises, before anything was sent, UnknownError for an agent that isn't there or has no address here,
+        and TooManyError.
         """
         agent_id = call.path_id("agent", "agentId")
         row = self._hub.directory.find(call.caller.sees, agent_id)
@@ -51,6 +55,17 @@ class AgUiRoute:
             raise UnknownError("Agent not found or has no URL", detail=agent_id)
         body = await call.body()
         wire.read(body)
+        if self._streams >= STREAMS:
+            raise TooManyError(
+                f"{STREAMS} streams of agents are open", remedy="Try again when one of them has ended."
+            )
+        self._streams += 1
+        try:
+            await self._pipe(url, body, call, send)
+        finally:
+            self._streams -= 1
+
+    async def _pipe(self, url: str, body: bytes, call: Call, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
         async with _until_gone(call.receive):
             async with aclosing(_stream(url, body)) as pieces:

@@ -130,7 +130,7 @@ def _agent_paths() -> dict[str, Any]:
                 {200: {"description": "AG-UI events.", "content": {"text/event-stream": {"schema": STRING}}}},
                 body="AgUiRun",
                 parameters=(agent,),
-                refused=(404,),
+                refused=(404, 429),
             ),
         },
         "/events": {

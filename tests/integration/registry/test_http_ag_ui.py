@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from agent_bridge.registry import ag_ui
 from agent_bridge.registry.ag_ui import address_of
 from integration.registry.running import PATIENCE, Running
 
@@ -126,6 +127,20 @@ def test_a_caller_that_reads_nothing_is_waited_for_not_stored_for(
         assert registry.http.get("/agents").status_code == 200
         assert not _Agent.gone.is_set()
     assert _Agent.gone.wait(PATIENCE)
+
+
+def test_streams_leave_file_descriptors_for_everything_else(
+    registry: Running, agent: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ag_ui, "STREAMS", 1)
+    _register(registry, _url(agent))
+    with registry.http.stream("POST", "/agents/agent/ag-ui", json={"endless": True}) as answer:
+        assert next(answer.iter_raw()).startswith(b"data: ")
+        refused = _run(registry, {})
+        assert (refused.status_code, refused.json()["code"]) == (429, "too_many")
+    assert _Agent.gone.wait(PATIENCE)
+    registry.wait_for(lambda: not registry.http_server.server_state.tasks)
+    assert [event["type"] for event in _events(_run(registry, {}))] == ["RUN_STARTED", "RUN_FINISHED"]
 
 
 @pytest.mark.parametrize(("path", "said"), [("/broken", "status 500"), ("/elsewhere", "status 307")])
