@@ -202,28 +202,25 @@ def test_8_a_restart_keeps_what_was_stored_and_agents_reappear(tmp_path: Path) -
     timing = Timing(first_s=0.02, longest_s=0.05, heartbeat_s=0.2)
     me = Registration(agent_id="me", name="me", project_path="/p", client_name="tester")
 
+    def find() -> Address:
+        return Address(f"http://127.0.0.1:{running.port}", running.token.current().decode())
+
+    async def show(_: object) -> Any:  # noqa: ANN401
+        return DISPLAYED
+
+    def write(running: Swept) -> None:
+        kept = running.post(toAgentId="you", conversationId="kept", expectsResponse=True)
+        ack = {"messageId": kept["messageId"], "conversationId": "kept", "state": "delivered_to_bridge"}
+        actor = {"actorId": "you", "actorType": "bridge"}
+        ask(running, "global", "POST", "/channel/acks", ack | actor)
+        running.post(toAgentId="you", conversationId="hidden")
+        ask(running, "global", "POST", "/channel/conversations/hidden/suppress", agentId="you")
+
     async def body() -> None:
-        running = await asyncio.to_thread(Swept(tmp_path, clock).__enter__)
-
-        def find() -> Address:
-            return Address(f"http://127.0.0.1:{running.port}", running.token.current().decode())
-
-        async def show(_: object) -> Any:  # noqa: ANN401
-            return DISPLAYED
-
+        nonlocal running
         async with Session(me, show, timing=timing, find=find) as session:
             await session.online()
-            kept = running.post(toAgentId="you", conversationId="kept", expectsResponse=True)
-            ack = {"messageId": kept["messageId"], "conversationId": "kept", "state": "delivered_to_bridge"}
-            ask(
-                running,
-                "global",
-                "POST",
-                "/channel/acks",
-                ack | {"actorId": "you", "actorType": "bridge"},
-            )
-            running.post(toAgentId="you", conversationId="hidden")
-            ask(running, "global", "POST", "/channel/conversations/hidden/suppress", agentId="you")
+            await asyncio.to_thread(write, running)
             before = seen(running)
             assert len(before["list"]) == 1
             assert [one["state"] for one in before["kept"]["acknowledgements"]] == ["delivered_to_bridge"]
@@ -235,7 +232,6 @@ def test_8_a_restart_keeps_what_was_stored_and_agents_reappear(tmp_path: Path) -
                 while not (rows := ask(running, "global", "GET", "/agents")):
                     await asyncio.sleep(0.02)
             assert [row["agentId"] for row in rows] == ["me"]
-        await asyncio.to_thread(running.__exit__, None, None, None)
 
     def seen(running: Swept) -> dict[str, Any]:
         return {
@@ -245,7 +241,11 @@ def test_8_a_restart_keeps_what_was_stored_and_agents_reappear(tmp_path: Path) -
             "inbox": ask(running, "global", "GET", "/channel/inbox", agentId="you"),
         }
 
-    asyncio.run(body())
+    running = Swept(tmp_path, clock).__enter__()
+    try:
+        asyncio.run(body())
+    finally:
+        running.__exit__(None, None, None)
 
 
 def test_9_the_database_deleted_under_it_the_next_write_succeeds(tmp_path: Path) -> None:
