@@ -199,6 +199,7 @@ def test_7_no_identity_sees_another(registry: Swept, mine: str) -> None:
 
 def test_8_a_restart_keeps_what_was_stored_and_agents_reappear(tmp_path: Path) -> None:
     clock = Clock()
+    running = Swept(tmp_path, clock)
     timing = Timing(first_s=0.02, longest_s=0.05, heartbeat_s=0.2)
     me = Registration(agent_id="me", name="me", project_path="/p", client_name="tester")
 
@@ -241,7 +242,7 @@ def test_8_a_restart_keeps_what_was_stored_and_agents_reappear(tmp_path: Path) -
             "inbox": ask(running, "global", "GET", "/channel/inbox", agentId="you"),
         }
 
-    running = Swept(tmp_path, clock).__enter__()
+    running.__enter__()
     try:
         asyncio.run(body())
     finally:
