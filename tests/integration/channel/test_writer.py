@@ -521,3 +521,25 @@ def _forbid(path: Path) -> None:
         path.chmod(0o400)
         time.sleep(0.005)
         path.chmod(0o600)
+
+
+def test_who_waited_through_a_failed_attempt_is_not_made_to_wait_for_further_ones(path: Path) -> None:
+    """While another process holds the database, each group takes all of its patience."""
+    database = Database(Place.file(path), MIGRATIONS, patience_s=0.5)
+    database.open()
+    rig = Rig(database, group_writes=1)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        for number in range(20):
+            rig.writer.submit(send(str(number)), number)
+        rig.writer.start()
+        settled = rig.wait(20)
+        other.execute("ROLLBACK")
+    rig.writer.submit(send("later"), "later")
+    assert isinstance(rig.wait(21)[-1].outcome, Done)
+    rig.writer.close()
+    database.close()
+
+    assert all(isinstance(each.outcome, BusyError) for each in settled)
+    assert rig.tags() == [*range(20), "later"]
+    assert rig.groups == [1, 19, 1]

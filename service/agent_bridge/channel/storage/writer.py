@@ -40,6 +40,7 @@ touch the disk get it back only after this time beside a busy event loop: with P
 writes took 40 ms, with 0.2 ms 3 ms."""
 
 _GRACE_S = 15.0
+_LONG_ATTEMPT_S = 0.2
 
 _log = get_logger("storage")
 
@@ -71,6 +72,7 @@ class Writer:
         self._accepting = threading.Lock()
         self._closed = False
         self._give_up_at: float | None = None
+        self._failed: tuple[float, UnavailableError] | None = None
         self._writes: deque[_Waiting] = deque()
         self._jobs: deque[_Job] = deque()
         self._thread = threading.Thread(target=self._run, name="channel-writer", daemon=True)
@@ -82,7 +84,7 @@ class Writer:
 
     def submit(self, write: Write, tag: object = None) -> None:
         """Have `write` carried out; from any thread, never blocks. Raises StorageError after `close`."""
-        self._put(_Waiting(write, tag))
+        self._put(_Waiting(write, tag, time.monotonic()))
 
     def sweep(self, work: Callable[[Connection], tuple[T, Sequence[Settled]]]) -> Future[T]:
         """Have `work` carried out in a transaction of its own, after the writes that wait now.
@@ -134,7 +136,7 @@ class Writer:
         while True:
             ended = self._take_in(wait=not ended) or ended
             if self._writes:
-                self._hand_back(self._settle(self._next_group()))
+                self._hand_back(self._outwaited() or self._settle(self._next_group()))
             # One for each group: under a steady load the sweeps go on too.
             if self._jobs:
                 self._work_off(self._jobs.popleft())
@@ -169,12 +171,26 @@ class Writer:
             group.append(self._writes.popleft())
         return group
 
+    def _outwaited(self) -> list[Settled]:
+        """Refuse what waited through all of a long attempt that failed. Each group of them would wait as long
+        for the same answer, and the last one for minutes."""
+        if self._failed is None:
+            return []
+        (began, error), self._failed = self._failed, None
+        group = []
+        while self._writes and self._writes[0].since <= began:
+            group.append(self._writes.popleft())
+        return _refused(group, error)
+
     def _settle(self, group: Sequence[_Waiting]) -> list[Settled]:
         if self._is_late():
             return _refused(group, _closed())
+        began = time.monotonic()
         try:
             outcomes = self._database.write(lambda connection: self._carry_out(connection, group))
         except UnavailableError as error:
+            if time.monotonic() - began > _LONG_ATTEMPT_S:
+                self._failed = began, error
             return _refused(group, error)
         except Exception as error:  # noqa: BLE001 - whatever it is, each write gets its answer
             return self._one_by_one(group) if len(group) > 1 else _refused(group, _refusal(error))
@@ -230,6 +246,7 @@ class Writer:
 class _Waiting:
     write: Write
     tag: object
+    since: float
 
 
 @dataclass(frozen=True, slots=True)
