@@ -9,19 +9,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_bridge.channel.clock import wall_ms
 from agent_bridge.channel.directory import Directory
-from agent_bridge.channel.errors import ChannelError, StorageError, WrongIdentityError
+from agent_bridge.channel.errors import ChannelError, StorageError, TooManyError, WrongIdentityError
 from agent_bridge.channel.model import ALL_IDENTITIES
 from agent_bridge.channel.storage.store import Store
-from agent_bridge.channel.writes import Acknowledged, Event, Outcome, Send, Sent, Settled, Write
+from agent_bridge.channel.writes import Event, Outcome, Send, Settled, Write
 from agent_bridge.log import get_logger
-from agent_bridge.registry import events, replay
+from agent_bridge.registry import events, outcomes, replay
 from agent_bridge.registry.audience import Audience
 from agent_bridge.registry.news import News
 from agent_bridge.registry.peer import Peer, Reply
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from agent_bridge.config import Settings
 
 IN_FLIGHT_BYTES = 128 << 20
-"""Bytes of all sockets' writes that may wait for their commit; past that none is read from."""
+"""Bytes of writes that may wait for their commit; past that no socket is read from and requests are refused."""
 DRAIN_S = 2.0
 """Seconds that sockets stay open at the end for the answers to what was submitted."""
 READERS = 4
@@ -130,12 +130,19 @@ class Hub:
     async def write(self, write: Write) -> Outcome:
         """Have `write` carried out; returns after the commit. Its events go out by themselves.
 
-        Raises ChannelError: what the store raises, TooManyError over the sender's rate, WrongIdentityError
-        for a target that lives in another identity only.
+        Raises ChannelError: what the store raises, TooManyError over the sender's rate and while too much
+        waits already, WrongIdentityError for a target that lives in another identity only.
         """
         self._check(write)
+        size = outcomes.size_of(write)
+        if self._bytes and self._bytes + size > IN_FLIGHT_BYTES:
+            raise TooManyError(
+                "Too much waits to be stored; this wasn't",
+                remedy="Send it again in a while: the database is slow.",
+            )
         answer: asyncio.Future[Outcome] = self._loop.create_future()
         self.store.submit(write, answer)
+        self._bytes += size
         return await answer
 
     async def read(self, function: Callable[[Store], T]) -> T:
@@ -303,7 +310,7 @@ class Hub:
 
     def _settle(self, settled: Sequence[Settled], epoch: str, reached: int) -> None:
         if epoch != self.epoch:
-            self.start_over(epoch, min((*_seqs_of(settled), reached + 1)) - 1)
+            self.start_over(epoch, min((*outcomes.seqs_of(settled), reached + 1)) - 1)
         at = self.stamp()
         for count, one in enumerate(settled, 1):
             try:
@@ -325,7 +332,7 @@ class Hub:
 
     def _tell(self, outcome: Outcome, at: bytes) -> bytes | None:
         """Send the events of an outcome; returns its message or ack, encoded, where one of them has it."""
-        body, own = None, _seq_of(outcome)
+        body, own = None, outcomes.seq_of(outcome)
         for event in outcome.events:
             data = events.encoded(event.data)
             if event.seq is not None:
@@ -340,7 +347,11 @@ class Hub:
         if isinstance(tag, Reply):
             self._bytes -= tag.size
             tag(outcome, at, body)
-        elif isinstance(tag, asyncio.Future) and not tag.done():
+            return
+        if not isinstance(tag, asyncio.Future):
+            return
+        self._bytes -= outcomes.size_of(one.write)
+        if not tag.done():
             if isinstance(outcome, ChannelError):
                 tag.set_exception(outcome)
             else:
@@ -378,15 +389,3 @@ class Hub:
         error = None if task.cancelled() else task.exception()
         if isinstance(error, Exception):
             self._failed("A replay failed, or reading on did", error)
-
-
-def _seqs_of(settled: Sequence[Settled]) -> Iterator[int]:
-    for one in settled:
-        if not isinstance(one.outcome, ChannelError):
-            yield from (event.seq for event in one.outcome.events if event.seq is not None)
-
-
-def _seq_of(outcome: Outcome) -> int | None:
-    if isinstance(outcome, Sent):
-        return outcome.message.seq
-    return outcome.ack.seq if isinstance(outcome, Acknowledged) else None

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 import httpx
 import pytest
 
 from agent_bridge.channel.errors import DiskFullError
-from agent_bridge.registry import channel_routes
+from agent_bridge.registry import channel_routes, hub
 from agent_bridge.registry.events import encoded_list
 from integration.registry.running import Running
 
@@ -441,3 +444,23 @@ def test_pages_are_encoded_beside_the_event_loop(caller: Caller, monkeypatch: py
         assert message["messageId"] in caller.get(f"/channel/{path}", **query).text
     assert len(encoding) == len(paths) + 1
     assert all(name.startswith("registry-read") for name in encoding)
+
+
+def test_what_waits_to_be_stored_is_bounded(
+    registry: Running, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process holds the database: a hundred requests of 8 MB each are no reason to end."""
+    monkeypatch.setattr(hub, "IN_FLIGHT_BYTES", 100_000)
+    caller.send(content="first")
+    message = {"fromAgentId": "a", "kind": "chat", "content": "x" * 60_000}
+    with closing(sqlite3.connect(registry.database, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(caller.post, "/channel/messages", message)
+            registry.wait_for(lambda: registry.hub.store.waiting() or registry.hub._bytes)
+            refused = caller.post("/channel/messages", message)
+            assert (refused.status_code, refused.json()["code"]) == (429, "too_many")
+            other.execute("ROLLBACK")
+            assert waiting.result().status_code == 201
+    assert registry.hub._bytes == 0
+    caller.send(content="x" * 60_000)
