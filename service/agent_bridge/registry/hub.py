@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from agent_bridge.config import Settings
 
 IN_FLIGHT_BYTES = 128 << 20
-"""Bytes of writes that may wait for their commit; past that no socket is read from and requests are refused."""
+"""Bytes of writes that may wait for their commit; past that no socket is read from, no request taken."""
 DRAIN_S = 2.0
 """Seconds that sockets stay open at the end for the answers to what was submitted."""
 READERS = 4
