@@ -63,7 +63,8 @@ def agents(
     rows = [(wire, row(wire)) for wire in found]
     if client is not None:
         rows = [(wire, one) for wire, one in rows if client.casefold() in (one.client_name or "").casefold()]
-    nobody = "Nobody is there." if every else "Nobody is there; `--all` shows also who fell silent."
+    nobody = "Nobody is there" if skill is project is client is None else "Nobody that fits is there"
+    nobody += "." if every else "; `--all` shows also who fell silent."
     return Result(
         "agents",
         data={"count": len(rows), "agents": [wire for wire, _ in rows]},

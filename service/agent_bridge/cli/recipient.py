@@ -25,6 +25,7 @@ def recipient(rows: Iterable[AgentRow], target: str, who: Person, *, client: str
     Raises UnknownError, AmbiguousError with the candidates, InvalidError for a message to oneself.
     """
     rows = tuple(rows)
+    there = [one for one in rows if one.identity == who.identity and one.is_client and one.healthy]
     if client is not None:
         rows = tuple(one for one in rows if client.casefold() in (one.client_name or "").casefold())
     asked = Request(identity=who.identity, sender_id=who.agent_id)
@@ -49,7 +50,7 @@ def recipient(rows: Iterable[AgentRow], target: str, who: Person, *, client: str
         raise UnknownError(
             f"No session{program} that is there has the id or name {shown_name(target)!r},"
             " or works in such a project.",
-            remedy=_near(target, [one for one in own if one.healthy and one.agent_id != who.agent_id]),
+            remedy=_near(target, [one for one in there if one.agent_id != who.agent_id]),
         ) from error
 
 

@@ -86,9 +86,7 @@ def send(
     ] = None,
     reply_to: Annotated[
         str | None,
-        typer.Option(
-            "--reply-to", metavar="ID", help="It answers this message, of which the whole id is needed."
-        ),
+        typer.Option("--reply-to", metavar="ID", help="It answers this message."),
     ] = None,
     kind: Annotated[KindName, typer.Option("--kind", help="What it is.")] = KindName.chat,
     expects: ExpectsOption = None,
@@ -120,9 +118,10 @@ def send(
     patience = _patience(timeout)
     with connect(identity) as registry:
         to = recipient(map(row, registry.agents()), target, who, client=client)
-        if reply_to is not None:
-            registry.message(reply_to)  # raises UnknownError: an answer to nothing answers nobody
         draft = replace(draft, to_agent_id=to.agent_id)
+        if reply_to is not None:  # an answer to nothing answers nobody
+            answered = find_message(registry, who.agent_id, reply_to, conversation)
+            draft = replace(draft, reply_to=answered.message_id)
     if waits:
         return waited_for("send", who, draft, patience, as_json=as_json)
     return sent("send", registry_access.send(draft), inferred=expects is None)

@@ -56,12 +56,20 @@ def waited_for(command: str, who: Person, draft: Draft, patience: float, *, as_j
     from agent_bridge.cli.waiting import Wait
     from agent_bridge.config import load_settings
 
+    steps: list[AckState] = []
+
     def told(state: AckState) -> None:
+        steps.append(state)
         if not as_json:
             tell(f"{receipt(state).capitalize()}.")
 
     work = Wait(who, draft, told).carry_out(timeout_s=patience, unhealthy_s=load_settings().agent_unhealthy_s)
-    waited = run_until_told(work)
+    try:
+        waited = run_until_told(work)
+    except KeyboardInterrupt:
+        if steps and not as_json:
+            tell("It stays sent. A later answer is in `agent-bridge inbox`; how far it came: `inbox --sent`.")
+        raise
     data = {
         **_data(waited.posted, waited.state, inferred=False),
         "answer": None if waited.answer is None else waited.answer.as_wire(),

@@ -191,3 +191,8 @@ def test_starting_and_stopping_it_is_starting_and_stopping_the_service(channel: 
     assert {sweep["name"] for sweep in status["sweeps"]} > {"expiry", "retention"}
     assert run("agents").code == 0
     assert started.json["data"]["pid"] not in (pid, os.getpid())
+
+
+def test_that_nobody_fits_isnt_that_nobody_is_there(channel: Channel) -> None:
+    assert run("agents", "--client", "no such program").err.startswith("Nobody that fits is there; `--all`")
+    assert run("agents", "--skill", "none", "--all").err == "Nobody that fits is there.\n"

@@ -131,6 +131,17 @@ def test_the_person_is_in_the_list_only_while_waiting(channel: Channel, claude: 
         assert me not in [row["agentId"] for row in registry.agents()]
 
 
+def test_who_stops_waiting_is_told_that_it_stays_sent(channel: Channel, claude: str) -> None:
+    process = channel.start("send", claude, "A silent question to leave?", "--wait")
+    assert process.stderr is not None
+    assert process.stderr.readline() == "Stored.\n"
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130, err
+    assert "It stays sent. A later answer is in `agent-bridge inbox`" in err
+    assert "    A silent question to leave?" in run("inbox", "--sent").out
+
+
 def test_somebody_elses_answer_counts_once_it_is_said_to_be_one(channel: Channel, claude: str) -> None:
     process = channel.start("send", claude, "A silent bridge?", "--wait", "--json")
     with channel.registry() as registry:

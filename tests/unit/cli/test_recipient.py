@@ -81,8 +81,9 @@ def test_a_client_program_where_a_project_has_several() -> None:
     beside = dataclasses.replace(CODEX, agent_id="client-codex-ffffffffffff", project_path="/src/harbour")
     assert recipient((CLAUDE, beside), "/src/harbour", ME, client="codex") is beside
     for target in ("/src/harbour", CLAUDE.agent_id, CLAUDE.name):
-        with pytest.raises(UnknownError, match="No session of 'gemini'"):
+        with pytest.raises(UnknownError, match="No session of 'gemini'") as caught:
             recipient((CLAUDE, beside), target, ME, client="gemini")
+        assert "Nobody is there" not in caught.value.remedy
 
 
 def test_nobody_is_there() -> None:
