@@ -27,7 +27,10 @@ _REORDERING = (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0
 # What a person doesn't see and a model reads. Joiners aren't among them: scripts and emoji need those.
 _UNSEEN = (0xAD, 0x200B, *range(0x2060, 0x2065), 0xFEFF, *range(0xE0000, 0xE0080))
 _CONTROLS = (*range(0x20), *range(0x7F, 0xA0), *_REORDERING, *_UNSEEN)
-_SHOWN = {code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" for code in _CONTROLS}
+_SHOWN = {
+    code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    for code in _CONTROLS
+}
 _BLOCK = {code: shown for code, shown in _SHOWN.items() if chr(code) not in "\n\t"}
 _LINE = _SHOWN | {ord("\n"): " ", ord("\t"): " ", ord("\r"): " "}
 
