@@ -29,6 +29,7 @@ _MADE, _ENOUGH = 36, 8
 """Characters of an id that the registry made, and of those that are enough to name it."""
 _CURSOR_DIGITS = 17
 _LISTED = 8
+_NO_CONVERSATIONS = "There are no conversations; --archived shows those that came to an end a while ago."
 
 LimitOption = Annotated[
     int, typer.Option("--limit", "-n", min=1, max=200, metavar="N", help="So many at most.")
@@ -147,6 +148,8 @@ def conversations(
             limit=limit,
             before=before,
         )
+    is_narrowed = pending or archived or any(one is not None for one in (status, participant, before))
+    nothing = "There are no such conversations." if is_narrowed else _NO_CONVERSATIONS
     return Result(
         "conversations",
         data={
@@ -155,7 +158,7 @@ def conversations(
             "total": page.total,
         },
         view=(conversation_table(page.items, who.agent_id),),
-        messages=_more(page.next_before) if page.items else (info("There are no such conversations."),),
+        messages=_more(page.next_before) if page.items else (info(nothing),),
     )
 
 

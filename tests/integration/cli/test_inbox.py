@@ -62,7 +62,9 @@ def test_an_empty_one(channel: Channel, identity: str) -> None:
     assert run("inbox", "--expired").err == "Nothing has expired.\n"
     assert run("inbox", "--sent").err == "Nothing was sent from here.\n"
     assert run("inbox", "--as", "client-other-1").err == "Nothing is there for client-other-1.\n"
-    assert run("conversations").err == "There are no such conversations.\n"
+    assert run("conversations").err.startswith("There are no conversations; --archived shows")
+    for words in (("--archived",), ("--pending",), ("--status", "failed"), ("--participant", "x")):
+        assert run("conversations", *words).err == "There are no such conversations.\n"
 
 
 def test_what_is_shown_counts_as_displayed(say: Say, channel: Channel, identity: str) -> None:
