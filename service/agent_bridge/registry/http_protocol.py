@@ -23,6 +23,9 @@ HEAD_BYTES = 64 * 1024
 """Bytes of an incomplete head that are kept; complete ones are judged by `security`."""
 UNREAD_SECONDS = 30.0
 """What an answer that nobody reads may wait in our buffers without moving, once it is complete."""
+PIPELINED = 32
+"""Requests that may wait on one connection for the answers to those before them. uvicorn reads on while it
+answers: 200 MB of them within three seconds, from whoever connects."""
 
 _QUIET = logging.getLogger("agent_bridge.http")
 _QUIET.setLevel(logging.ERROR)
@@ -98,6 +101,8 @@ class BoundedHttp(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """The head is there; what follows is judged elsewhere."""
+        if len(self.pipeline) >= PIPELINED:
+            raise _TooManyError  # the parser stops there, and what came is answered with 400
         self._in_head = False
         self._heads += 1
         self._head_is_there()
@@ -152,3 +157,7 @@ class BoundedHttp(HttpToolsProtocol):
             b"connection: close\r\n\r\n%b" % (status, HTTPStatus(status).phrase.encode(), len(body), body)
         )
         self.transport.close()
+
+
+class _TooManyError(Exception):
+    """More requests have come on one connection than may wait there."""

@@ -183,6 +183,17 @@ def test_who_leaves_in_the_middle_disturbs_nobody(registry: Running) -> None:
     assert registry.figures()["failures"] == failures
 
 
+def test_requests_that_are_sent_without_waiting_for_answers_do_not_pile_up(registry: Running) -> None:
+    one = f"GET /health HTTP/1.1\r\nHost: localhost:{registry.port}\r\n\r\n".encode()
+    last = one.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+    with socket.create_connection(("127.0.0.1", registry.port), PATIENCE) as line:
+        line.sendall(one * 20 + last)
+        assert _rest(line).count(b'{"status":"ok"}') == 21
+    with socket.create_connection(("127.0.0.1", registry.port), PATIENCE) as line:
+        line.sendall(one * 2_000)
+        assert _rest(line).count(b'{"status":"ok"}') < 100
+
+
 def test_who_only_connects_gives_way_to_who_asks(tmp_path: Path) -> None:
     """However many connect: file descriptors are left for everything else, and a question is answered."""
     with Running(tmp_path, connections=20) as registry, ExitStack() as stack:
