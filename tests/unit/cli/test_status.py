@@ -109,7 +109,13 @@ def test_where_the_registry_answers_and_what_it_holds_is_told(monkeypatch: pytes
 
 
 def test_a_registry_that_nobody_has_called_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    registry = {"state": "idle", "url": "http://127.0.0.1:4999", "notices": [], "agents": {}, "store": None}
+    registry: dict[str, object] = {
+        "state": "idle",
+        "url": "http://127.0.0.1:4999",
+        "notices": [],
+        "agents": {},
+        "store": None,
+    }
     monkeypatch.setattr(module, "read_status", lambda: {**DOCUMENT, "registry": registry})
     (text,) = module.status().view
     assert str(text).splitlines()[-1] == "registry http://127.0.0.1:4999: idle"
