@@ -30,7 +30,7 @@ EXTENSION = "agent_bridge.connection"
 CLOSE_SECONDS = 2.0
 """What a peer gets to answer a close frame."""
 REASON_SECONDS = 0.5
-"""What a peer that broke the protocol gets to read the close frame."""
+"""What a peer that broke the protocol, or was refused, gets to read why: it needs no token to come again."""
 HIGH_WATER = 256 * 1024
 """Bytes in the transport from which the peer counts as slow."""
 CONTROL_BYTES = 1 << 20
@@ -371,7 +371,7 @@ class Connection(asyncio.Protocol):
         if response.status_code != HTTPStatus.SWITCHING_PROTOCOLS:
             self._wire.send_response(response)
             self._closing = True
-            self._linger(CLOSE_SECONDS)
+            self._linger(REASON_SECONDS)
             return
         self._handshake = Handshake(self._wire, response, self._write_out)
         task = self._loop.create_task(self._run(request, self._handshake))
@@ -390,4 +390,4 @@ class Connection(asyncio.Protocol):
             # Refused, failed, or accepted by something else than our endpoint.
             handshake.refuse(HTTPStatus.INTERNAL_SERVER_ERROR, [], b"")
             self._closing = True
-            self._linger(CLOSE_SECONDS)
+            self._linger(REASON_SECONDS)

@@ -135,7 +135,8 @@ def test_streams_leave_file_descriptors_for_everything_else(
     monkeypatch.setattr(ag_ui, "STREAMS", 1)
     _register(registry, _url(agent))
     with registry.http.stream("POST", "/agents/agent/ag-ui", json={"endless": True}) as answer:
-        assert next(answer.iter_raw()).startswith(b"data: ")
+        pieces = answer.iter_raw()  # kept: without it the stream is closed
+        assert next(pieces).startswith(b"data: ")
         refused = _run(registry, {})
         assert (refused.status_code, refused.json()["code"]) == (429, "too_many")
     assert _Agent.gone.wait(PATIENCE)
