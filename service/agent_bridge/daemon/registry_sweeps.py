@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from agent_bridge.registry.server import RegistryServer
 
 PAUSE_SECONDS = 0.005
-"""Rest between two batches: what waits to be written goes first."""
+"""Rest between two batches, at least; else as long as the batch took: half the time is for what comes in."""
 RETRY_SECONDS = 5.0
 """How soon one that failed is tried again, if its own time doesn't come sooner."""
 _STOP_SECONDS = 1.0
@@ -162,14 +162,16 @@ class Sweeps:
         batches, sweep.last_count = 0, 0
         more = True
         while more and not self._stopped.is_set():
+            began = time.monotonic()
             count, more = sweep.batch()
+            took = time.monotonic() - began
             sweep.last_count += count
             sweep.counts += count
             batches += 1
             if batches % _BATCHES_PER_CHECKPOINT == 0:
                 self._server.store.upkeep()
             if more:
-                self._stopped.wait(PAUSE_SECONDS)
+                self._stopped.wait(max(PAUSE_SECONDS, took))
         if batches >= _BATCHES_PER_CHECKPOINT:
             self._server.store.upkeep(truncate=True)
         sweep.last_ms = round((time.monotonic() - started) * 1000, 1)

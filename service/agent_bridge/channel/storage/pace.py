@@ -17,7 +17,7 @@ class Pace:
         self.rows = 100
 
     def took(self, seconds: float, rows: int) -> None:
-        """Learn from a batch of `rows`, within its transaction."""
+        """Learn from a batch of `rows` and its commit."""
         if seconds > TOO_LONG_S:
             self.rows = max(FEWEST, self.rows // 2)
         elif seconds < SHORT_S and rows >= self.rows:

@@ -137,9 +137,11 @@ class Store(Reader):
     def upkeep(self, *, truncate: bool = False) -> None:
         """Take the write-ahead log into the file beside the writes that come; `truncate` shortens it too, and
         gives free pages back. Not for two threads at once."""
-        self._database.checkpoint()
         if truncate:
             self._aside(self._database.optimize)
+        self._database.checkpoint()
+        if truncate:
+            # Little is left to do while writes wait.
             self._aside(lambda: self._database.checkpoint(truncate=True))
 
     def health(self) -> StoreHealth:
@@ -183,16 +185,19 @@ class Store(Reader):
 
     def _sweep(self, name: str, batch: int | None, sweep: Sweep) -> SweepResult:
         pace = self._paces[name]
+        rows = batch or pace.rows
+        began = 0.0
 
         def work(connection: sa.Connection) -> tuple[SweepResult, Sequence[Settled]]:
-            rows = batch or pace.rows
+            nonlocal began
             began = time.monotonic()
-            result, settled = sweep(connection, rows)
-            if batch is None:
-                pace.took(time.monotonic() - began, result.count)
-            return result, settled
+            return sweep(connection, rows)
 
-        return _waited_for(self._writer.sweep(work), JOB_S)
+        result = _waited_for(self._writer.sweep(work), JOB_S)
+        if batch is None:
+            # With its commit, which a write waits for too.
+            pace.took(time.monotonic() - began, result.count)
+        return result
 
     def _aside(self, work: Callable[[], None]) -> None:
         _waited_for(self._writer.aside(work), JOB_S)
