@@ -39,19 +39,32 @@ _NO_ANSWER = re.compile(
 
 def fill(draft: Draft) -> bool:
     """Whether the message wants an answer: what its sender said; else what the text of a `chat` or
-    `task_request` implies, if it is known who sent it; else no."""
+    `task_request` implies, if it is known who sent it; else no.
+
+    An answer (`replyTo`) wants one only where it asks: two programs that answer everything would go on for
+    ever.
+    """
     if draft.expects_response is not None:
         return draft.expects_response
     named = draft.from_agent_id != NAMELESS_SENDER or bool(draft.from_agent_name)
-    return named and draft.kind in _ASKS_BY_KIND and infer(draft.content)
+    if not named or draft.kind not in _ASKS_BY_KIND:
+        return False
+    return infer(draft.content) if draft.reply_to is None else asks(draft.content)
 
 
 def infer(text: str) -> bool:
     """Whether the text wants an answer. Of a long text the first and the last 32,768 characters are read."""
-    if len(text) > 2 * _READ:
-        text = f"{text[:_READ]} {text[-_READ:]}"
-    plain = _plain(text)
+    plain = _plain(_ends(text))
     return _NO_ANSWER.search(plain) is None or _has_question(plain)
+
+
+def asks(text: str) -> bool:
+    """Whether a question mark stands in the text, outside of addresses; read as by `infer`."""
+    return _has_question(_plain(_ends(text)))
+
+
+def _ends(text: str) -> str:
+    return text if len(text) <= 2 * _READ else f"{text[:_READ]} {text[-_READ:]}"
 
 
 def _plain(text: str) -> str:

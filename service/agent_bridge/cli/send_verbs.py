@@ -11,6 +11,7 @@ import typer
 from agent_bridge.channel import ids
 from agent_bridge.channel.clock import wall_ms
 from agent_bridge.channel.errors import InvalidError
+from agent_bridge.channel.expects import asks
 from agent_bridge.channel.model import Draft, Kind
 from agent_bridge.cli import registry_access
 from agent_bridge.cli.agent_rows import known_id, row
@@ -28,7 +29,6 @@ from agent_bridge.errors import UsageError
 _PANEL = "Channel"
 _PATIENCE = 300.0
 """Seconds that `--wait` waits where nothing else is said."""
-_QUESTION_MARKS = "?？؟"
 
 
 class KindName(StrEnum):
@@ -157,7 +157,7 @@ def reply(
         answered = find_message(registry, who.agent_id, message, conversation)
     if answered.from_agent_id == who.agent_id:
         raise InvalidError("That message is your own; it isn't yours to answer.")
-    asks = any(mark in content for mark in _QUESTION_MARKS) if expects is None else expects
+    asks_back = asks(content) if expects is None else expects
     draft = Draft(
         identity=who.identity,
         from_agent_id=who.agent_id,
@@ -168,7 +168,7 @@ def reply(
         conversation_id=answered.conversation_id,
         message_id=ids.message_id(),
         reply_to=answered.message_id,
-        expects_response=_expects(expects, waits=waits) if waits else asks,
+        expects_response=_expects(expects, waits=waits) if waits else asks_back,
     )
     if waits:
         return waited_for("reply", who, draft, patience, as_json=as_json)

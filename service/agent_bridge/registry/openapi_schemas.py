@@ -78,8 +78,8 @@ def _asked() -> dict[str, Schema]:
         "requiresAck": BOOLEAN,
         "expectsResponse": BOOLEAN
         | {
-            "description": "Absent: a `chat` or `task_request` awaits an answer unless its text says no. "
-            "An answer that isn't a question should say false."
+            "description": "Absent: a `chat` or `task_request` awaits an answer unless its text says no; "
+            "one with `replyTo` only where its text asks."
         },
         "identity": IDENTITY,
     }
