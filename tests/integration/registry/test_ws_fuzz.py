@@ -80,6 +80,7 @@ _FRAMES = st.one_of(
         _TYPES,
         st.dictionaries(_NAMES, _VALUES, max_size=6),
     ),
+    st.builds(json.dumps, _VALUES),
     st.just("[" * 10_000),
     st.just('{"type":"channel.send","message":' + '{"meta":' * 2_000),
     st.just("x" * 30_000),
