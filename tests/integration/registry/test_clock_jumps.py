@@ -140,6 +140,8 @@ def test_times_are_of_the_wall_and_order_is_not(tmp_path: Path, jump: int) -> No
             "second",
             "third",
         ]
+        (oldest,) = get(registry, "/channel/inbox", agentId="b", limit=1)
+        assert oldest["messageId"] == "first"
         assert [one["conversationId"] for one in get(registry, "/channel/conversations")] == ["d", "c"]
         thread = get(registry, "/channel/conversations/c")["messages"]
         assert [one["messageId"] for one in thread] == ["first", "second"]
