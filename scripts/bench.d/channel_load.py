@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -18,6 +19,8 @@ from channel_wire import Http, Socket
 
 Server = dict[str, Any]
 PATIENCE_S = 60.0
+RECEIVER = f"receiver-{os.getpid()}"
+"""Another one each time: nobody answers, and an inbox that has grown for minutes is no inbox."""
 TEXT = "The build of part seven is red since this morning; I look at the tests of the parser now. " * 3
 
 
@@ -138,7 +141,7 @@ def message(sender: str, mark: str) -> bytes:
             "conversationId": f"thread-of-{sender}",
             "fromAgentId": sender,
             "fromAgentName": "the parser's agent",
-            "toAgentId": "receiver",
+            "toAgentId": RECEIVER,
             "kind": "chat",
             "content": f"{mark} {TEXT}",
         }
@@ -192,7 +195,7 @@ class _Receiver:
     @classmethod
     async def open(cls, server: Server) -> _Receiver:
         made = cls()
-        await connected(server, made._on_text, "receiver")
+        await connected(server, made._on_text, RECEIVER)
         return made
 
     def _on_text(self, payload: bytes) -> None:
@@ -220,7 +223,7 @@ class _Pair:
     async def open(cls, server: Server) -> _Pair:
         made = cls()
         made._mark, made._seen = b"", asyncio.Event()
-        await connected(server, made._on_text, "receiver")
+        await connected(server, made._on_text, RECEIVER)
         made._sender = await connect(server)
         return made
 
