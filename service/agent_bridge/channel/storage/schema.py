@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from agent_bridge.channel.clock import Moment
+from agent_bridge.channel.storage import first_schema
 
 METADATA = sa.MetaData()
 
@@ -213,8 +214,9 @@ def insert_missing(table: sa.Table) -> dict[str, sa.Insert]:
 
 
 def create(connection: sa.Connection) -> None:
-    """Make the tables in an empty database, and its epoch."""
-    METADATA.create_all(connection, checkfirst=False)
+    """Make the first schema in an empty database, and its epoch."""
+    for statement in first_schema.statements(connection.dialect.name):
+        connection.exec_driver_sql(statement)
     connection.execute(
         sa.insert(META),
         [
