@@ -1,5 +1,7 @@
 """The service's log: readable lines at a terminal, JSON lines with a priority everywhere else.
 
+A process that configures nothing logs warnings to standard error: standard output is for answers.
+
 Under systemd each line begins with `<N>` (sd-daemon(3)), which the journal takes off and keeps as the line's
 priority. Errors of ours are logged by their fields, without a traceback; anything else with one.
 """
@@ -60,6 +62,21 @@ def configure(
     _take_in_libraries(least)
 
 
+def reset() -> None:
+    """Log as a process does that has configured nothing: warnings, to what is standard error by then."""
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            _tell_our_errors,
+            structlog.processors.format_exc_info,
+            _OneLine(with_priority=False),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS["warning"]),
+        logger_factory=lambda *_names: structlog.WriteLogger(sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+
+
 def get_logger(name: str) -> FilteringBoundLogger:
     """The logger of one part of the program. `name` stands in each line as `part`."""
     return cast(FilteringBoundLogger, structlog.get_logger(part=name))
@@ -115,3 +132,7 @@ def _take_in_libraries(least: int) -> None:
     logging.basicConfig(
         handlers=[Forward()], level=least if least <= logging.DEBUG else max(least, 30), force=True
     )
+
+
+# structlog's own default is standard output.
+reset()

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import structlog
 
 from agent_bridge import log
 from agent_bridge.errors import ConfigError
@@ -22,13 +21,35 @@ from agent_bridge.errors import ConfigError
 def _as_before() -> Iterator[None]:
     handlers, level = logging.root.handlers[:], logging.root.level
     yield
-    structlog.reset_defaults()
+    log.reset()
     logging.root.handlers[:] = handlers
     logging.root.setLevel(level)
 
 
 def lines(stream: io.StringIO) -> list[dict[str, object]]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_what_configures_nothing_keeps_standard_output_clean(capsys: pytest.CaptureFixture[str]) -> None:
+    log.get_logger("client").info("connected")
+    log.get_logger("client").warning("lost", detail="a line\nof text")
+
+    out, err = capsys.readouterr()
+    assert out == ""
+    [line] = err.splitlines()
+    assert json.loads(line) == {
+        "event": "lost",
+        "part": "client",
+        "detail": "a line\nof text",
+        "level": "warning",
+    }
+
+
+def test_so_does_a_new_process() -> None:
+    code = "from agent_bridge import log; log.get_logger('client').warning('lost')"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == ""
+    assert json.loads(ran.stderr)["event"] == "lost"
 
 
 def test_an_event_is_one_json_line() -> None:

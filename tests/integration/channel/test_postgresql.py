@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pytest
-import structlog
 from sqlalchemy import Connection, text
 
 from agent_bridge import log
@@ -58,7 +57,7 @@ def test_a_wrong_password_is_told_and_not_shown(cluster: Cluster, database_name:
         logging.getLogger("test").exception("it failed", exc_info=caught.value)
     finally:
         database.close()
-        structlog.reset_defaults()
+        log.reset()
     said = f"{caught.value} {caught.value.as_dict()} {database.health()} {stream.getvalue()}"
     assert "it failed" in said
     for secret in ("sesame", "close%20"):

@@ -16,7 +16,6 @@ from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
-import structlog
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, insert
@@ -46,7 +45,7 @@ def _terse_log() -> Iterator[None]:
     """Faults of a program are logged with tracebacks, which would be drawn as at a terminal."""
     log.configure("error", to_terminal=False, stream=io.StringIO())
     yield
-    structlog.reset_defaults()
+    log.reset()
 
 
 class Rig:

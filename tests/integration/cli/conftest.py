@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import warm
+from agent_bridge import log
 
 if TYPE_CHECKING:
     from .channel_rig import Channel
@@ -111,10 +113,13 @@ def channel() -> Iterator[Channel]:
             else:
                 patch.setenv(name, value)
         patch.chdir(base / "home")
+        # Sessions of the tests run in this process; what they log is no command's output.
+        log.configure("error", to_terminal=False, stream=io.StringIO())
         started = run("up", "--json")
         assert started.code == 0, started.out + run("logs").out
         running = Channel(base / "home")
         yield running
         running.end()
         run("down")
+        log.reset()
     shutil.rmtree(base, ignore_errors=True)
