@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import stat
 from pathlib import Path
 
 import pytest
@@ -524,6 +525,10 @@ def test_a_lock_that_is_held_names_its_holder(tmp_path: Path) -> None:
             pytest.fail("two holders")
         assert f"Process {os.getpid()} " in str(caught.value)
         assert "to project the facts" in str(caught.value)
+        assert {it.name: stat.S_IMODE(it.stat().st_mode) for it in path.parent.iterdir()} == {
+            "lock": 0o600,
+            "lock.holder": 0o600,
+        }
     with files.locked(path, timeout=0, purpose="again"):
         pass
 

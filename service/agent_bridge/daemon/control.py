@@ -112,6 +112,7 @@ def down(*, timeout: float = STOP_SECONDS) -> Stop:
 def _spawn() -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "agent_bridge.cli.entry", "service", "run"]
     paths.ensure_private_dir(log_file().parent)
+    log_file().touch(mode=0o600)
     with log_file().open("ab") as log:
         os.fchmod(log.fileno(), 0o600)
         return subprocess.Popen(

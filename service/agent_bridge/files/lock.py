@@ -49,7 +49,7 @@ class Locking(contextlib.AbstractContextManager[None]):
                 ) from None
             holder = {"pid": os.getpid(), "purpose": self._purpose, "since": int(time.time())}
             with contextlib.suppress(OSError):  # information only: a full disk mustn't stop an ejection
-                self._holder.write_text(json.dumps(holder))
+                _write_private(self._holder, json.dumps(holder))
 
     def __exit__(self, *_: object) -> None:
         try:
@@ -57,6 +57,12 @@ class Locking(contextlib.AbstractContextManager[None]):
                 self._holder.unlink(missing_ok=True)
         finally:
             self._lock.release()
+
+
+def _write_private(holder: Path, text: str) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(holder, flags, 0o600), "w", encoding="ascii") as file:
+        file.write(text)
 
 
 def _describe(holder: Path) -> str:

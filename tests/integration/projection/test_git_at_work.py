@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from agent_bridge import files, git
+from agent_bridge.errors import ConflictError
 from agent_bridge.harnesses.managed_block import block_text, is_ours, render_block, splice
 from agent_bridge.projection import gitlaw
 
@@ -103,7 +104,11 @@ class Writer:
             return
         wanted = splice(image.data, render_block((), self.facts).body).data
         if wanted != image.data:
-            files.replace(image, wanted, keep_dir=self.repo.parent / "kept")
+            try:
+                files.replace(image, wanted, keep_dir=self.repo.parent / "kept")
+            except ConflictError:  # Git began after we had looked; the next round looks again
+                self.waited.add("conflict")
+                return
             self.written_at = time.time()
 
 
