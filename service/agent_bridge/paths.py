@@ -128,6 +128,16 @@ def status_socket(env: Mapping[str, str] | None = None) -> Path:
     return _socket("status.sock", env)
 
 
+def mcp_socket(env: Mapping[str, str] | None = None) -> Path:
+    """The socket to which the stdio shims of agent programs connect. Raises as `status_socket`."""
+    return _socket("mcp.sock", env)
+
+
+def mcp_catalogue(env: Mapping[str, str] | None = None) -> Path:
+    """The file that tells the shims what the running service answers to `initialize` and `tools/list`."""
+    return state_dir(env) / "mcp" / "catalogue.json"
+
+
 def registry_token(env: Mapping[str, str] | None = None) -> Path:
     """The file (0600) with the token that the registry asks of its clients."""
     return state_dir(env) / "registry.token"

@@ -1,0 +1,1 @@
+"""The stdio shim: standard library only, and nothing of ours."""
