@@ -144,15 +144,15 @@ class Directory:
     def __len__(self) -> int:
         return len(self._weights)
 
-    def register(self, row: AgentRow, now: Moment) -> list[Event]:
+    def register(self, row: AgentRow, now: Moment, *, replaces: bool = True) -> list[Event]:
         """Enter a row, or renew it; older rows of the same session go, one `agent.deregistered` each.
 
         The same session: a client row with the same identity, project path and client name; an agent row
-        with the same identity and project path. Raises InvalidError, TooLargeError (that row),
-        TooManyError (all of them).
+        with the same identity and project path. `replaces` False, for who knows which sessions live:
+        none goes. Raises InvalidError, TooLargeError (that row), TooManyError (all of them).
         """
         weight = _weight(row)
-        replaced = self._same_session(row)
+        replaced = self._same_session(row) if replaces else []
         self._check_room(row, weight, replaced)
         events = [self._drop(old, "agent.deregistered") for old in replaced]
         row = dataclasses.replace(

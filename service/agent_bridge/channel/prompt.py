@@ -47,16 +47,15 @@ def injection(message: Message, *, reply_tool: str) -> str:
 
     `reply_tool` is what its reader calls the tool for answers: a name, or a few words that describe it.
     """
-    content = _shown(message.content)
-    mark = _mark(message, content)
+    content = cleaned(message.content[:CONTENT_MOST])
+    fields = (message.from_agent_id, message.from_agent_name, message.task_id, message.conversation_id)
+    mark = _mark(content, message.message_id, *(field or "" for field in fields))
     purpose = "reply required" if message.expects_response else "informational (no reply)"
     parts = [
         f"[agent-bridge] Message from another agent: {purpose}",
         _RULER,
         *_header(message),
-        f"----- BEGIN MESSAGE {mark} -----",
-        content,
-        f"----- END MESSAGE {mark} -----",
+        _between(mark, content),
         *_rest(message),
         "",
         _WARNING.format(mark=mark),
@@ -64,6 +63,23 @@ def injection(message: Message, *, reply_tool: str) -> str:
         *(_how_to_answer(message, reply_tool) if message.expects_response else [_NO_ANSWER]),
     ]
     return "\n".join(parts)
+
+
+def fenced(content: str, *beside: str) -> str:
+    """Text of others between two lines that carry a mark which stands neither in it nor in what is shown
+    `beside` it. `content` was `cleaned`."""
+    return _between(_mark(content, *beside), content)
+
+
+def cleaned(content: str) -> str:
+    """A content with plain line breaks, without what changes a terminal or hides from a reader, and without
+    half characters."""
+    text = _UNSEEN.sub("", _BREAKS.sub("\n", content))
+    return _SURROGATES.sub("\ufffd", text)
+
+
+def _between(mark: str, content: str) -> str:
+    return f"----- BEGIN MESSAGE {mark} -----\n{content}\n----- END MESSAGE {mark} -----"
 
 
 def _header(message: Message) -> list[str]:
@@ -105,22 +121,15 @@ def _how_to_answer(message: Message, reply_tool: str) -> list[str]:
     ]
 
 
-def _mark(message: Message, content: str) -> str:
+def _mark(content: str, *beside: str) -> str:
     """A mark that stands neither in the content nor in a field; the same for the same message."""
-    fields = (message.from_agent_id, message.from_agent_name, message.task_id, message.conversation_id)
-    taken = "\n".join((content, message.message_id, *(field or "" for field in fields)))
+    taken = "\n".join((content, *beside))
     digest = hashlib.sha256(taken.encode("utf-8", "surrogatepass"))
     mark = digest.hexdigest()[:16]
     while mark in taken:
         digest.update(b".")
         mark = digest.hexdigest()[:16]
     return mark
-
-
-def _shown(content: str) -> str:
-    """The content with plain line breaks, without what changes a terminal or hides from a reader."""
-    text = _UNSEEN.sub("", _BREAKS.sub("\n", content[:CONTENT_MOST]))
-    return _SURROGATES.sub("\ufffd", text)
 
 
 def _id(text: str) -> str:

@@ -101,6 +101,34 @@ class RegistryHost:
             self._wanted.set()
             self._nudge()
 
+    def want(self) -> None:
+        """Load the registry for a user inside this process, if it isn't yet. From any thread."""
+        if not self._wanted.is_set():
+            self._wanted.set()
+            self._nudge()
+
+    def running(self) -> RegistryServer | None:
+        """The registry if it answers now. From any thread."""
+        return self._server if self._state == "ok" and not self._stopping.is_set() else None
+
+    def why_not(self) -> str | None:
+        """Why it can't answer for now, as a sentence; None while it is loaded, or works."""
+        if self._stopping.is_set():
+            return "The service is about to end."
+        if self._state == "failed":
+            return self._failure or self._trouble or "The registry is not running."
+        return None
+
+    @property
+    def settings(self) -> Settings:
+        """The settings as they are now."""
+        return self._settings
+
+    @property
+    def url(self) -> str | None:
+        """Where it listens; None where it can't."""
+        return self._url
+
     def apply(self, settings: Settings) -> None:
         """Take new settings. Another port or database needs a restart of the service; `describe` says so."""
         self._settings = settings

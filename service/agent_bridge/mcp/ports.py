@@ -75,6 +75,9 @@ class ChannelPort(Protocol):
     async def rows(self, identity: str) -> list[AgentRow]:
         """What that identity sees of the directory."""
 
+    async def reaches(self, identity: str, agent_id: str) -> bool:
+        """Whether something listens for that agent, so that a message may be delivered at once."""
+
     async def write(self, write: Write) -> Outcome:
         """Do it; returns after the commit."""
 
@@ -84,7 +87,8 @@ class ChannelPort(Protocol):
     async def settled(
         self, identity: str, message_id: str, states: frozenset[AckState], seconds: float
     ) -> AckState | None:
-        """Wait until a message has one of these states (or a terminal one), at most so long; its state."""
+        """Wait until a message has one of these states (or a terminal one), at most so long; its state then,
+        None where it isn't there."""
 
     def describe_url(self) -> str:
         """Where the registry answers, for what a person is told."""

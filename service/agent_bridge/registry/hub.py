@@ -27,6 +27,7 @@ from agent_bridge.registry.news import News
 from agent_bridge.registry.peer import Peer, Reply
 from agent_bridge.registry.presence import Presence
 from agent_bridge.registry.rates import Rates
+from agent_bridge.registry.receipts import Receipts
 from agent_bridge.registry.traffic import Traffic
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class Hub:
         self.audience: Audience[Peer] = Audience()
         self.presence = Presence(self)
         self.traffic = Traffic()
+        self.receipts = Receipts()
         self.seq = 0
         """Everything stored up to here has gone out to the sockets."""
         self.epoch = ""
@@ -358,6 +360,7 @@ class Hub:
                 tag.set_result(outcome)
 
     def _fan_out(self, event: Event, frame: bytes) -> None:
+        self.receipts.hear(event)
         for peer in self.audience.of(event):
             try:
                 peer.tell(event, frame)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import resource
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -88,6 +89,15 @@ class RegistryServer:
     def apply(self, settings: Settings) -> None:
         """Take new limits. Connections that are open keep what they have."""
         self._on_loop(lambda: self._take(settings))
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Have `work` run on the loop, for a loop of another thread. It is cancelled when `run` ends; where
+        the loop is about to end it may never be answered. Raises StorageError after the end."""
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # it was closed just now
+                return asyncio.run_coroutine_threadsafe(work, self._loop)
+        work.close()
+        raise StorageError("The registry has ended")
 
     def sweep_presence(self) -> int:
         """Have the hub look at who is still there; how many were not. Raises TimeoutError."""

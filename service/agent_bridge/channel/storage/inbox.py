@@ -32,6 +32,8 @@ _BY_SIGHT: Final[dict[View, tuple[Any, ...]]] = {
     "open": (*UNSEEN, _IN_TIME),
     "expired": (*UNSEEN, _TOO_LATE),
 }
+AWAITING: Final = {view: (_BY_RECIPIENT[view][0], _BY_SIGHT[view]) for view in _BY_SIGHT}
+"""What the open and the expired view hold, messages to the agent and broadcasts; takes what `inbox` asks."""
 
 
 def _pages(view: View, *, newest_first: bool) -> tuple[sa.Select[Any], ...]:

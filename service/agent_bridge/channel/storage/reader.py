@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from agent_bridge.channel.clock import Timeline
 from agent_bridge.channel.model import Conversation, Message
-from agent_bridge.channel.storage import inbox, listing, reads, replay, rollups
+from agent_bridge.channel.storage import awaiting, inbox, listing, reads, replay, rollups
 from agent_bridge.channel.storage.answers import ConversationQuery, Page, Thread, View
 from agent_bridge.channel.storage.engine import Database
 from agent_bridge.channel.writes import Event
@@ -106,6 +106,28 @@ class Reader:
             return 0
         now = self._timeline.now().steady
         return self._read(lambda connection: inbox.inbox_count(connection, identity, agent_id, now=now))
+
+    def awaiting(
+        self, identity: str, agent_id: str, side: awaiting.Side, *, with_hidden: bool = False
+    ) -> list[awaiting.Awaiting]:
+        """What awaits an agent, or whose answers it awaits, by conversation, the newest first; no texts.
+
+        What it has suppressed is left out, unless `with_hidden`."""
+        if not can_be_there(identity, agent_id):
+            return []
+        now = self._timeline.now().steady
+        return self._read(
+            lambda connection: awaiting.awaiting(
+                connection, identity, agent_id, side, now=now, with_hidden=with_hidden
+            )
+        )
+
+    def agents_in(self, identity: str, conversation_id: str) -> tuple[tuple[str, ...], bool]:
+        """Who takes part in a conversation, nobody where it isn't there; and whether there was a message for
+        everybody in it."""
+        if not can_be_there(identity, conversation_id):
+            return (), False
+        return self._read(lambda connection: awaiting.agents_in(connection, identity, conversation_id))
 
     def events_since(self, identity: str | None, seq: int, limit: int = 1000) -> list[Event]:
         """Everything of an identity (None: of all) stored after `seq`, in order, as the sockets get it."""
