@@ -1,8 +1,8 @@
 """The projects that `init` has set up, and which one a directory belongs to.
 
 The list is one JSON file in the state directory: `{"schema": 1, "projects": [{"id", "root", "environment",
-"mode", "created_at", "worktrees", "delivery", "requested", "main"}]}`; the last three may be missing. It is
-changed under a lock and replaced whole, so a reader needs none.
+"mode", "created_at", "worktrees", "delivery", "requested", "main", "mcp"}]}`; the last four may be missing.
+It is changed under a lock and replaced whole, so a reader needs none.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ class Project:
 
     `requested` are names of harnesses whose own extra files `sync --to` has asked for. `main` is the main
     checkout of a worktree that is a project of its own (`worktrees = "separate"`), None for all others.
+    `mcp`: clients get our MCP server here; None where no `init` has shown that yet.
     """
 
     id: str
@@ -59,6 +60,7 @@ class Project:
     delivery: Delivery = "blocks"
     requested: tuple[str, ...] = ()
     main: Path | None = None
+    mcp: bool | None = None
 
     @property
     def store(self) -> Path:
@@ -204,6 +206,7 @@ def _to_json(project: Project) -> dict[str, object]:
         "delivery": project.delivery,
         "requested": list(project.requested),
         "main": None if project.main is None else str(project.main),
+        "mcp": project.mcp,
     }
 
 
@@ -219,6 +222,9 @@ def _from_json(item: object) -> Project:
     delivery, requested, main = (item.get(name) for name in ("delivery", "requested", "main"))
     if delivery not in (None, "blocks", "hooks") or not isinstance(requested, list | None):
         raise ValueError(f"unknown delivery {delivery!r} or requested {requested!r}")
+    mcp = item.get("mcp")
+    if mcp not in (None, True, False):
+        raise ValueError(f"unknown mcp {mcp!r}")
     if main is not None and not (isinstance(main, str) and Path(main).is_absolute()):
         raise ValueError(f"the main checkout {main!r} is no absolute path")
     root = Path(texts["root"])
@@ -236,6 +242,7 @@ def _from_json(item: object) -> Project:
         cast(Delivery, delivery or "blocks"),
         tuple(name for name in requested or () if isinstance(name, str)),
         None if main is None else Path(main),
+        None if mcp is None else bool(mcp),
     )
 
 

@@ -41,6 +41,14 @@ HooksOption = Annotated[
     typer.Option("--hooks", help="No blocks in files: Claude Code and Codex get the memory by a hook."),
 ]
 BlocksOption = Annotated[bool, typer.Option("--blocks", help="Blocks in files again, no hooks.")]
+McpOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--mcp/--no-mcp",
+        help="Give clients our tools by MCP, or don't; kept with the project, on at first.",
+        show_default=False,
+    ),
+]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
 
 
@@ -60,12 +68,14 @@ def init(
     ] = False,
     hooks: HooksOption = False,
     blocks: BlocksOption = False,
+    mcp: McpOption = None,
     dry_run: DryRunOption = False,
     project: ProjectOption = None,
 ) -> Result:
     """Set a project up: show what would be done, ask, do it."""
     settings = load_settings()
-    described = _describe(project, settings, local=local, delivery=_delivery(hooks=hooks, blocks=blocks))
+    delivery = _delivery(hooks=hooks, blocks=blocks)
+    described = _describe(project, settings, local=local, delivery=delivery, mcp=mcp)
     would = preview.preview_project(described, settings)
     if dry_run:
         return Result("init", data=preview_json(would), view=(preview_text(would),), messages=_odd(settings))
@@ -86,6 +96,7 @@ def init(
                 "root": str(described.root),
                 "mode": described.mode,
                 "delivery": described.delivery,
+                "mcp": described.mcp,
             },
             "steps": preview_json(would)["steps"],
             "adopted": done.adopted,
@@ -109,11 +120,13 @@ def plan(
     local: LocalOption = False,
     hooks: HooksOption = False,
     blocks: BlocksOption = False,
+    mcp: McpOption = None,
     project: ProjectOption = None,
 ) -> Result:
     """Show what would be done, as a diff. Nothing is written."""
     settings = load_settings()
-    described = _describe(project, settings, local=local, delivery=_delivery(hooks=hooks, blocks=blocks))
+    delivery = _delivery(hooks=hooks, blocks=blocks)
+    described = _describe(project, settings, local=local, delivery=delivery, mcp=mcp)
     would = preview.preview_project(described, settings)
     return Result("plan", data=preview_json(would), view=(preview_text(would),), messages=_odd(settings))
 
@@ -177,13 +190,14 @@ def _leaving(directory: Path | None) -> Project:
 
 
 def _describe(
-    directory: Path | None, settings: Settings, *, local: bool, delivery: Delivery | None
+    directory: Path | None, settings: Settings, *, local: bool, delivery: Delivery | None, mcp: bool | None
 ) -> Project:
     return setup.describe(
         start_directory(directory),
         mode="local" if local else None,
         worktrees=settings.worktrees,
         delivery=delivery,
+        mcp=mcp,
     )
 
 

@@ -266,6 +266,16 @@ class Harness(ABC):
         """Settings by which it runs `command` when a session starts and shows the model what that prints."""
         return ()
 
+    def mcp_edits(self, _site: Site, _command: tuple[str, ...]) -> tuple[KeyEdit, ...]:
+        """Settings by which it starts our MCP server and lets the model use its tools.
+
+        Asked for each checkout (`site.is_main` for the main one). `command` is for files of one user; in
+        repositories the bare `mcp_command.NAME` stands. The server's own keys are those below one key whose
+        last part is `mcp_command.SERVER`: where the user has an entry there already, none of them is set.
+        The projection refuses files that can't be edited, with line and column, and says so.
+        """
+        return ()
+
     def reads(self, _site: Site, _start: Path) -> tuple[Read, ...]:
         """What a session started in directory `start` (the checkout or below) shows the model, in order.
 

@@ -187,6 +187,10 @@ class Guarded(Harness):
         """Key edits."""
         return self._all("hook_edits", KeyEdit, lambda: self.inner.hook_edits(site, command))
 
+    def mcp_edits(self, site: Site, command: tuple[str, ...]) -> tuple[KeyEdit, ...]:
+        """Key edits."""
+        return self._all("mcp_edits", KeyEdit, lambda: self.inner.mcp_edits(site, command))
+
     def reads(self, site: Site, start: Path) -> tuple[Read, ...]:
         """Reads."""
         return self._all("reads", Read, lambda: self.inner.reads(site, start))

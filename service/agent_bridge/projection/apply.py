@@ -17,6 +17,7 @@ from agent_bridge.files import FileImage
 from agent_bridge.harnesses import config_edit
 from agent_bridge.harnesses.base import KeyEdit
 from agent_bridge.harnesses.config_edit import ABSENT
+from agent_bridge.harnesses.json_edit import same
 from agent_bridge.projection.ledger import Entry, KeyRecord, Kind, Ledger, digest
 
 
@@ -171,6 +172,14 @@ def set_git(ledger: Ledger, checkout: git.Checkout, settings: Iterable[tuple[str
 def get_key(form: str, data: bytes, key: tuple[str, ...]) -> object:
     """The value of a key in a TOML or JSON text, `ABSENT` where there is none."""
     return config_edit.toml_get(data, key) if form == "toml" else config_edit.json_get(data, key)
+
+
+def is_value(current: object, ours: str) -> bool:
+    """Whether a value found in a settings file is ours, which is JSON text; the order of keys is free.
+
+    A client that writes its settings anew has an order of its own.
+    """
+    return same(current, json.loads(ours))
 
 
 def set_key(form: str, data: bytes, key: tuple[str, ...], value: object) -> bytes:

@@ -22,7 +22,14 @@ from agent_bridge.harnesses.base import Notice
 from agent_bridge.memory.fact import Fact
 from agent_bridge.memory.snapshot import Problem, Snapshot
 from agent_bridge.memory.store import Store
-from agent_bridge.projection import hook_context, hook_settings, housekeeping, opencode_plugin, review
+from agent_bridge.projection import (
+    hook_context,
+    hook_settings,
+    housekeeping,
+    mcp_settings,
+    opencode_plugin,
+    review,
+)
 from agent_bridge.projection.derived import DerivedFiles
 from agent_bridge.projection.ledger import Ledger
 from agent_bridge.projection.native_live import NativeLive
@@ -358,6 +365,7 @@ class Engine:
             notices += hook_settings.keep(
                 self.project, self.ledger, survey.hooked, lambda: self._looked(fresh=True).hooked
             )
+            notices += mcp_settings.withdraw_approvals(self.project, self.ledger, survey.mcp)
             replaced = housekeeping.keep_copies(self.project, tracked, self._now(), self._step)
             self._lost = tuple(dict.fromkeys((*self._lost, *replaced)))
         kept = sorted(self.ledger.kept.glob("*.kept"))

@@ -294,7 +294,7 @@ def _check_entry(ledger: Ledger, entry: Entry) -> list[Notice]:
         elif among_others or current is config_edit.ABSENT:
             text = f"{name} was taken out of {path} again; that is respected."
             notices.append(Notice("warning", "key-respected", text, path))
-        elif json.dumps(current, default=str) != record.ours:
+        elif not apply.is_value(current, record.ours):
             text = f"{name} in {path} has another value than ours ({record.ours}); that is respected."
             notices.append(Notice("warning", "key-respected", text, path))
     if after != image.data:

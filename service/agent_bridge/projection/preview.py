@@ -26,6 +26,7 @@ from agent_bridge.projection import (
     excludes,
     hook_settings,
     housekeeping,
+    mcp_settings,
     merge_driver,
     native_import,
 )
@@ -99,8 +100,11 @@ def preview_project(project: Project, settings: Settings) -> Preview:
     steps += _block_steps(survey, snapshot, coming, ledger, left_over)
     steps += _retired_steps(survey, ledger)
     native_off = dict.fromkeys((*survey.native_off, *user.native_off))
-    steps += _key_steps((*survey.keys, *native_off, *user.keys, *user_edits(project, survey.hooked)))
-    steps += _hook_steps(hook_settings.stale(project, ledger, Ledger(paths.user_state()), survey.hooked))
+    of_user = (*user.keys, *user_edits(project, survey.hooked), *survey.mcp.user)
+    steps += _key_steps((*survey.keys, *native_off, *of_user))
+    users = Ledger(paths.user_state())
+    leaving = hook_settings.stale(project, ledger, users, survey.hooked)
+    steps += _leaving_steps((*leaving, *mcp_settings.stale(project, ledger, users, survey.mcp)))
     steps += _git_steps(project, survey, snapshot)
     counts = {
         "project": len(sorted_items.project),
@@ -276,8 +280,8 @@ def _retired_steps(survey: Survey, ledger: Ledger) -> list[Step]:
     return steps
 
 
-def _hook_steps(leaving: Iterable[KeyEdit]) -> list[Step]:
-    """Hooks that are taken back."""
+def _leaving_steps(leaving: Iterable[KeyEdit]) -> list[Step]:
+    """Hooks, and settings for MCP, that are taken back."""
     return [
         Step("key", path, f"{', '.join('.'.join(edit.key) for edit in group)}: our part is taken out again")
         for path, group in by_path(leaving).items()

@@ -23,6 +23,7 @@ from agent_bridge.projection import (
     hook_settings,
     housekeeping,
     legacy,
+    mcp_settings,
     merge_driver,
     native_import,
     removed_worktrees,
@@ -68,11 +69,13 @@ def describe(
     mode: Mode | None = None,
     worktrees: Worktrees = "shared",
     delivery: Delivery | None = None,
+    mcp: bool | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Project:
     """The project that `init` in `cwd` would set up, or the one that is; nothing is written.
 
-    With `worktrees` "separate" a worktree is a project of its own, beside its main checkout's.
+    With `worktrees` "separate" a worktree is a project of its own, beside its main checkout's. `mcp`: whether
+    clients get our MCP server there; None leaves it as it is, on at first.
     """
     own, main = projects.locate_both(cwd)
     root = own if worktrees == "separate" else main
@@ -88,6 +91,7 @@ def describe(
             mode=mode or known.mode,
             worktrees=worktrees,
             delivery=delivery or known.delivery,
+            mcp=(known.mcp is not False) if mcp is None else mcp,
         )
     if root in (Path("/"), paths.home(env).resolve()):
         raise RefusedError(
@@ -107,6 +111,7 @@ def describe(
         worktrees,
         delivery or "blocks",
         main=None if root == main else main,
+        mcp=mcp is not False,
     )
 
 
@@ -134,7 +139,9 @@ def init(project: Project, settings: Settings, *, keep_private: bool = False) ->
         guard.lift(engine.store)
         # Excluded before anything is in it: a fact that nobody has judged must not be addable for a moment.
         survey = survey_project(project, settings)
-        if hook_settings.withdraw_stale(project, engine.ledger, Ledger(paths.user_state()), survey.hooked):
+        users = Ledger(paths.user_state())
+        withdrawn = hook_settings.withdraw_stale(project, engine.ledger, users, survey.hooked)
+        if mcp_settings.withdraw_stale(project, engine.ledger, users, survey.mcp) or withdrawn:
             survey = survey_project(project, settings)
         engine.store.create()
         housekeeping.Excluder(project, engine.ledger).keep(survey, engine.store.scan())
@@ -188,6 +195,7 @@ def eject(project: Project, settings: Settings, *, purge: bool = False) -> Eject
         done.undone += legacy.restore_all(project)
         hook_context.remove(engine.state)
         hook_settings.withdraw_users(user.ledger, project)
+        mcp_settings.withdraw_users(user.ledger, project)
         if last and not done.refused:
             guard.guard_private(user.store)  # homes are kept in repositories too
             done.undone += undo_all(user.ledger, user.store)
@@ -236,11 +244,14 @@ def set_keys(ledger: Ledger, edits: tuple[KeyEdit, ...]) -> None:
 
 
 def set_user_keys(settings: Settings, project: Project, survey: Survey) -> None:
-    """Switch off the memories that harnesses keep for all projects; they have been imported before."""
+    """Switch off the memories that harnesses keep for all projects, which have been imported before.
+
+    And set what hooks and our MCP server need in files that serve all projects.
+    """
     ledger = Ledger(paths.user_state())
     user = survey_user(settings, project.environment)
     native_off = dict.fromkeys((*survey.native_off, *user.native_off))
-    edits = (*native_off, *user.keys, *user_edits(project, survey.hooked))
+    edits = (*native_off, *user.keys, *user_edits(project, survey.hooked), *survey.mcp.user)
     with files.locked(paths.user_state() / "lock", timeout=settings.lock_timeout_s, purpose=_PURPOSE):
         set_keys(ledger, edits)
 

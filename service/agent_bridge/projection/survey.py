@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agent_bridge import git
@@ -19,6 +19,7 @@ from agent_bridge.harnesses.in_use import active
 from agent_bridge.harnesses.observe import observe_site, observe_user
 from agent_bridge.projection.hooked import Hooked, hooked, own_edits
 from agent_bridge.projection.legacy_signs import tell_signs
+from agent_bridge.projection.mcp_settings import Wiring, wiring
 from agent_bridge.projection.plan import item_texts
 from agent_bridge.projection.targets import Layout, lay_out, served
 from agent_bridge.projects import ENVIRONMENT_NAMES, Project, load_projects
@@ -34,7 +35,7 @@ class Survey:
     the global blocks give it (`plan.item_texts`). `checkout` is the main one's, None outside Git;
     `checkouts` are all of them by their root. `native_off` are user-wide keys that switch off what harnesses
     remember by themselves. `unserved` are harnesses in use that neither a file nor a hook brings the facts
-    to; `hooked` are those with a hook, whose settings in the project are among `keys`.
+    to; `hooked` are those with a hook, whose settings in the project are among `keys`; so are those of `mcp`.
     """
 
     sites: tuple[Site, ...]
@@ -49,6 +50,7 @@ class Survey:
     heard: Mapping[str, frozenset[str]]
     unserved: tuple[str, ...] = ()
     hooked: tuple[Hooked, ...] = ()
+    mcp: Wiring = field(default_factory=Wiring)
 
 
 def survey_project(project: Project, settings: Settings) -> Survey:
@@ -69,6 +71,7 @@ def survey_project(project: Project, settings: Settings) -> Survey:
     carriers = _carriers(sites, harnesses, Scope.PROJECT)
     layout = lay_out(carriers, budget=settings.block_budget, private_store=project.mode == "local")
     by_hook = hooked(project, used, main)
+    mcp = wiring(project, used, sites)
     reached = {*served(layout.targets), *(one.name for one in by_hook)}
     keys = tuple(edit for site in sites for harness in used for edit in harness.key_edits(site))
     return Survey(
@@ -76,17 +79,19 @@ def survey_project(project: Project, settings: Settings) -> Survey:
         checkout=checkout,
         checkouts={root: found for root, found in known.items() if found is not None},
         layout=layout,
-        keys=keys + own_edits(project, by_hook),
+        keys=keys + own_edits(project, by_hook) + mcp.own,
         native_off=tuple(edit for harness in used for edit in harness.disable_native_memory(main)),
         links=tuple(link for harness in used for link in harness.links(main)),
         adoptions=tuple(adoption for harness in used for adoption in harness.adoptions(main)),
         notices=_without_git(project, checkout)
         + _notices(sites, harnesses)
         + layout.notices
+        + mcp.notices
         + tell_signs(project),
         heard=_heard(main, harnesses, settings),
         unserved=tuple(harness.title for harness in used if harness.name not in reached),
         hooked=by_hook,
+        mcp=mcp,
     )
 
 

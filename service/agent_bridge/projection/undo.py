@@ -147,7 +147,7 @@ def _without_keys(form: str, data: bytes, records: Sequence[KeyRecord]) -> tuple
             if rest == data:
                 kept_by_others.append(".".join(record.key))
             data = rest
-        elif current is config_edit.ABSENT or json.dumps(current, default=str) != record.ours:
+        elif not apply.is_value(current, record.ours):
             kept_by_others.append(".".join(record.key))
         elif record.former is None:
             data = apply.unset_key(form, data, record.key)
