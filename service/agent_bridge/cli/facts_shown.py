@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from agent_bridge.cli.result import Json, Table
 from agent_bridge.cli.where import Place
 from agent_bridge.memory.fact import Fact
-from agent_bridge.memory.secrets import masked
+from agent_bridge.memory.presentable import presentable
 from agent_bridge.memory.store import Snapshot
 
 COLUMNS = ("id", "type", "tags", "title")
 PIPED = (0, 2, 3)
-
-
-def presentable(fact: Fact) -> Fact:
-    """The fact as it may be printed: agents read what commands print, so no credential stands in it.
-
-    Title and hook of such a fact are cut from its text, perhaps amid a key, so they are left out whole.
-    """
-    if not fact.secrets:
-        return fact
-    told = f"(holds a secret: {', '.join(fact.secrets)})"
-    return replace(fact, title=told, hook="", name="", description="", body=masked(fact.body))
 
 
 def fact_table(rows: Iterable[tuple[Place, Fact]]) -> Table:

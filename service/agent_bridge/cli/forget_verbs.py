@@ -10,13 +10,13 @@ import typer
 from agent_bridge import projects
 from agent_bridge.cli.app import Verbs
 from agent_bridge.cli.consent import YesOption, consent
-from agent_bridge.cli.facts_shown import presentable
 from agent_bridge.cli.pass_shown import hindrances
 from agent_bridge.cli.result import Json, Message, Result, info, warning
 from agent_bridge.cli.where import Place, ProjectOption, ScopeName, ScopeOption, holding
 from agent_bridge.cli.write_verbs import FactArgument, written_json
 from agent_bridge.config import load_settings
 from agent_bridge.errors import EXIT_DONE, EXIT_LEFT_UNDONE
+from agent_bridge.memory.presentable import presentable
 from agent_bridge.projection import forget as forgetting
 from agent_bridge.projection.forget import Forgotten
 

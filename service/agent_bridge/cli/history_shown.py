@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from agent_bridge.cli.facts_shown import fact_json, presentable
+from agent_bridge.cli.facts_shown import fact_json
 from agent_bridge.cli.result import Json
 from agent_bridge.cli.where import Place
+from agent_bridge.memory.presentable import presentable
 from agent_bridge.memory.times import iso
 from agent_bridge.projection.history import Copy, Story
 

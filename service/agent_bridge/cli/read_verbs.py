@@ -9,10 +9,11 @@ import typer
 
 from agent_bridge.cli.app import Verbs
 from agent_bridge.cli.completion import complete_fact
-from agent_bridge.cli.facts_shown import fact_in_full, fact_json, fact_table, presentable, private_ids
+from agent_bridge.cli.facts_shown import fact_in_full, fact_json, fact_table, private_ids
 from agent_bridge.cli.result import Message, Result, info, warning
 from agent_bridge.cli.where import Place, ProjectOption, ScopeOption, holding, readable
 from agent_bridge.errors import UsageError
+from agent_bridge.memory.presentable import presentable
 from agent_bridge.memory.search import Search
 
 _PANEL = "Facts"

@@ -15,7 +15,6 @@ from agent_bridge.cli.carry import carry_unless_served
 from agent_bridge.cli.completion import complete_candidate, complete_fact
 from agent_bridge.cli.consent import YesOption, can_ask, consent
 from agent_bridge.cli.editor import edited
-from agent_bridge.cli.facts_shown import presentable
 from agent_bridge.cli.result import Json, Message, Result, counted, info
 from agent_bridge.cli.where import (
     Place,
@@ -32,6 +31,7 @@ from agent_bridge.cli.write_verbs import about_secrets, written_json
 from agent_bridge.config import load_settings
 from agent_bridge.errors import NotFoundError, UsageError
 from agent_bridge.memory.fact import Fact
+from agent_bridge.memory.presentable import presentable
 from agent_bridge.memory.secrets import find_secrets, masked
 from agent_bridge.projection import review, reviewing
 from agent_bridge.projection.review import Candidate

@@ -7,10 +7,11 @@ from typing import Annotated
 import typer
 
 from agent_bridge.cli.app import Verbs
-from agent_bridge.cli.facts_shown import fact_json, presentable, private_ids, whole_memory
+from agent_bridge.cli.facts_shown import fact_json, private_ids, whole_memory
 from agent_bridge.cli.result import Result, info
 from agent_bridge.cli.status import status
 from agent_bridge.cli.where import Place, ProjectOption, ScopeName, ScopeOption, readable
+from agent_bridge.memory.presentable import presentable
 
 
 def register(verbs: Verbs) -> None:

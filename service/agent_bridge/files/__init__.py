@@ -7,7 +7,7 @@ repairs what was under way. `replacing` tells how; `locked` and `write_own` are 
 
 from __future__ import annotations
 
-from agent_bridge.files.beside import is_temporary, write_own
+from agent_bridge.files.beside import is_temporary, sync_all, write_own
 from agent_bridge.files.image import DEFAULT_LIMIT, FileImage, read_image
 from agent_bridge.files.kernel import TEMPORARY_SUFFIX
 from agent_bridge.files.lock import Locking, locked
@@ -26,5 +26,6 @@ __all__ = [
     "read_image",
     "recover",
     "replace",
+    "sync_all",
     "write_own",
 ]

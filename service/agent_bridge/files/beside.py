@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -58,6 +59,20 @@ def write_beside(
         temporary.unlink(missing_ok=True)
         raise
     return temporary
+
+
+def sync_all(paths: Iterable[Path]) -> None:
+    """Let files and their directories survive a power cut; one that is gone by now is left out."""
+    written = list(paths)
+    for path in (*written, *dict.fromkeys(path.parent for path in written)):
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def write_own(path: Path, data: bytes, *, mode: int = 0o600, sync: bool = True) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from agent_bridge.channel.model import AckState
     from agent_bridge.channel.storage.store import Store as ChannelStore
     from agent_bridge.channel.writes import Outcome, Write
+    from agent_bridge.memory.adding import Added
+    from agent_bridge.memory.draft import Draft
+    from agent_bridge.memory.fact import Fact
     from agent_bridge.memory.search import Search
     from agent_bridge.memory.store import Store
 
@@ -33,11 +37,21 @@ class NoProject:
     """Why there is no project's store here.
 
     `reason`: no directory is known, the directory isn't in a Git repository, or `init` hasn't been run.
-    `root` is the repository's, where there is one.
+    `root` is the repository's, where there is one. `readable` is the store that lies there all the same, come
+    with a clone: it may be read, not written.
     """
 
     reason: Literal["no-directory", "no-repository", "not-set-up"]
     root: Path | None = None
+    readable: StorePlace | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """A fact that was taken out; `notes` are sentences about where it stands yet, and what was kept."""
+
+    fact: Fact
+    notes: tuple[str, ...] = ()
 
 
 class MemoryPort(Protocol):
@@ -48,16 +62,28 @@ class MemoryPort(Protocol):
     """
 
     def project(self, start: Path | None) -> StorePlace | NoProject:
-        """The store of the project that a directory lies in, by `projects.json`; worktrees share one."""
+        """The store of the project that a directory lies in, by `projects.json`; worktrees share one.
+
+        Raises RefusedError for one that is a symlink.
+        """
 
     def everybodys(self) -> StorePlace:
-        """The store of scope global; made when needed."""
+        """The store of scope global; it needn't exist."""
+
+    def add(self, place: StorePlace, draft: Draft) -> Future[Added]:
+        """Add a fact; doesn't block. What waits for the same store is added in one go.
+
+        The future raises DuplicateError, which names the fact of this text, or another AgentBridgeError.
+        """
 
     def serialized(self, place: StorePlace, work: Callable[[], T]) -> T:
         """What `work` returns, run while nobody else in this process works on that store."""
 
-    def remove(self, place: StorePlace, key: str) -> None:
-        """Take a fact out as `agent-bridge rm` does: its bytes are kept, `history` shows it."""
+    def remove(self, place: StorePlace, key: str) -> Removed:
+        """Take a fact out as `agent-bridge rm` does: its bytes are kept, `history` shows it.
+
+        Raises NotFoundError, UsageError where several facts begin so, AgentBridgeError.
+        """
 
 
 class ChannelPort(Protocol):

@@ -30,6 +30,7 @@ __all__ = [
     "parse_fact",
     "replace_body",
     "set_keys",
+    "with_heading",
 ]
 
 MAX_BYTES = 1024 * 1024
@@ -172,6 +173,16 @@ def replace_body(data: bytes, text: str) -> bytes:
     return frontmatter_edit.replace_body(decode(data), text).encode()
 
 
+def with_heading(body: str, title: str) -> str | None:
+    """The body with another text in the heading that is its title; None where it has none."""
+    lines = body.split("\n")
+    at = _heading_line(lines)
+    if at is None:
+        return None
+    marks = lines[at][: len(lines[at]) - len(lines[at].lstrip(" #\t"))].rstrip()
+    return "\n".join([*lines[:at], f"{marks} {title}", *lines[at + 1 :]])
+
+
 def decode(data: bytes) -> str:
     """The file's text, BOM included. Raises FactProblem for what is no UTF-8 text of at most 1 MiB."""
     if len(data) > MAX_BYTES:
@@ -236,16 +247,24 @@ def _tags(value: Value | None) -> tuple[str, ...]:
 
 
 def _title(body: str, name: str) -> str:
+    lines = body.split("\n")
+    at = _heading_line(lines)
+    if at is not None and (heading := _HEADING.fullmatch(lines[at])) is not None:
+        words = heading[1].split()
+        closing = len(words) > 1 and not words[-1].strip("#")
+        return shortened(" ".join(words[:-1] if closing else words), 2 * TITLE_LENGTH)
+    return shortened(name, 2 * TITLE_LENGTH) or shortened(_first_line(body), TITLE_LENGTH)
+
+
+def _heading_line(lines: list[str]) -> int | None:
+    """Where the first heading stands that isn't in a fenced block."""
     fenced = False
-    for line in body.split("\n"):
+    for at, line in enumerate(lines):
         if line.lstrip().startswith(("```", "~~~")):
             fenced = not fenced
-        heading = None if fenced else _HEADING.fullmatch(line)
-        if heading is not None:
-            words = heading[1].split()
-            closing = len(words) > 1 and not words[-1].strip("#")
-            return shortened(" ".join(words[:-1] if closing else words), 2 * TITLE_LENGTH)
-    return shortened(name, 2 * TITLE_LENGTH) or shortened(_first_line(body), TITLE_LENGTH)
+        if not fenced and _HEADING.fullmatch(line):
+            return at
+    return None
 
 
 def _first_line(body: str) -> str:

@@ -43,7 +43,12 @@ def fact_at(facts: tuple[Fact, ...], path: str) -> Fact:
     for fact in facts:
         if fact.path == path:
             return fact
-    raise ConflictError("The fact was changed by somebody else at this moment", path=path)
+    raise gone(path)
+
+
+def gone(path: str) -> ConflictError:
+    """What is raised where a fact that was just there isn't any more."""
+    return ConflictError("The fact was changed by somebody else at this moment", path=path)
 
 
 def refuse_duplicate(facts: Iterable[Fact], text: str) -> None:

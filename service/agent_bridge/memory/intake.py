@@ -6,7 +6,6 @@ either; who calls decides what becomes of it.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -101,15 +100,7 @@ class Intake:
     def settle(self) -> None:
         """Let what was put survive a power cut; many at once, since the first takes the others along."""
         written, self._unsettled = self._unsettled, []
-        for path in (*written, *{path.parent for path in written}):
-            try:
-                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            except FileNotFoundError:
-                continue  # removed by somebody meanwhile
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+        files.sync_all(written)
 
     def _with_own_id(self, path: str, data: bytes) -> tuple[Fact, bytes]:
         fact = parse_fact(path, data)

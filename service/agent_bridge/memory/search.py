@@ -86,9 +86,12 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Queries with a cache in `cache_file`, whose directory is made (0700) when the first fact is cached."""
+    """Queries with a cache in `cache_file`, whose directory is made (0700) when the first fact is cached.
 
-    cache_file: Path
+    None: without a cache, for a store that nothing may be written for.
+    """
+
+    cache_file: Path | None
 
     def query(self, snapshot: Snapshot, words: Sequence[str], limit: int = 20) -> list[Hit]:
         """The best `limit` facts of `snapshot` that hold all of `words`; without words its first ones."""
@@ -103,22 +106,13 @@ class Search:
         if not snapshot.facts:
             return []
         secret = [fact for fact in snapshot.facts if fact.secrets]
-        if not any(_holds(_columns(fact), words) for fact in secret):
+        file = self.cache_file
+        if file is not None and not any(_holds(_columns(fact), words) for fact in secret):
             with contextlib.suppress(sqlite3.Error, OSError, AgentBridgeError):
-                return self._from_cache(snapshot, words, limit)
+                return _from_cache(file, snapshot, words, limit)
         rows = [(fact.path, _stamp(fact), _columns(fact)) for fact in snapshot.facts]
         found = [row for row in rows if _holds(row[2], words)]
         return _rank(found, words, _count_in_memory(rows, words), limit)
-
-    def _from_cache(self, snapshot: Snapshot, words: Sequence[str], limit: int) -> list[tuple[str, float]]:
-        try:
-            return _ask(self.cache_file, snapshot, words, limit)
-        except sqlite3.DatabaseError as error:
-            if error.sqlite_errorcode & 0xFF not in _UNUSABLE:
-                raise
-        for suffix in ("", "-journal"):
-            self.cache_file.with_name(self.cache_file.name + suffix).unlink(missing_ok=True)
-        return _ask(self.cache_file, snapshot, words, limit)
 
 
 def fold(text: str) -> str:
@@ -127,6 +121,19 @@ def fold(text: str) -> str:
         return text.lower()
     bare = canonical("NFKD", text).translate(_MARKS)
     return canonical("NFC", bare.casefold()).translate(_BROKEN)
+
+
+def _from_cache(
+    cache_file: Path, snapshot: Snapshot, words: Sequence[str], limit: int
+) -> list[tuple[str, float]]:
+    try:
+        return _ask(cache_file, snapshot, words, limit)
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode & 0xFF not in _UNUSABLE:
+            raise
+    for suffix in ("", "-journal"):
+        cache_file.with_name(cache_file.name + suffix).unlink(missing_ok=True)
+    return _ask(cache_file, snapshot, words, limit)
 
 
 def _ask(cache_file: Path, snapshot: Snapshot, words: Sequence[str], limit: int) -> list[tuple[str, float]]:

@@ -7,48 +7,35 @@ directory and never overwrites a file that changed meanwhile.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
 from agent_bridge import files
-from agent_bridge.errors import AgentBridgeError, ConflictError, RefusedError, UsageError
+from agent_bridge.errors import AgentBridgeError, RefusedError
 from agent_bridge.memory import fact_cache, naming, scan, snapshot
+from agent_bridge.memory.adding import Added, Adding, as_seen, create_new
 from agent_bridge.memory.documents import DOCUMENTS, Document
+from agent_bridge.memory.draft import Draft, check_text, revised
 from agent_bridge.memory.fact import (
     MAX_BYTES,
     Fact,
     FactProblem,
     is_fact_name,
-    new_fact_bytes,
     parse_fact,
     plain_body,
-    replace_body,
     set_keys,
 )
 from agent_bridge.memory.finding import Similar, fact_at, find_fact, refuse_duplicate, similar_facts
 from agent_bridge.memory.privacy import Judgements, PrivacyRecord
 from agent_bridge.memory.scan import Known
-from agent_bridge.memory.secrets import find_secrets
 from agent_bridge.memory.snapshot import Problem, Snapshot
-from agent_bridge.memory.times import iso
 from agent_bridge.paths import ensure_private_dir
 
-__all__ = ["Added", "Document", "Problem", "Similar", "Snapshot", "Store"]
+__all__ = ["Added", "Document", "Draft", "Problem", "Similar", "Snapshot", "Store"]
 
 IGNORED = ("MEMORY.md", "index.json")
 """Derived files: what a store's own .gitignore names."""
-
-_TRIES = 50
-
-
-@dataclass(frozen=True, slots=True)
-class Added:
-    """A fact that was added, and those it resembles, the most similar first."""
-
-    fact: Fact
-    similar: list[Similar]
 
 
 class Store:
@@ -101,21 +88,27 @@ class Store:
             fact_cache.save(fact_cache.cache_path(self.state), root, now)
         return self._settle(now, listing.problems, unchanged=not read and now.keys() == known.keys())
 
-    def refresh(self, path: Path) -> Snapshot:
-        """The store with this one file read anew, all else as the last scan knew it (a scan if none was)."""
+    def refresh(self, *paths: Path) -> Snapshot:
+        """The store with these files read anew, all else as the last scan knew it (a scan if none was)."""
         root = os.path.realpath(self.root)
-        full = Path(os.path.realpath(path.parent)) / path.name
-        relative = PurePosixPath(os.path.relpath(full, root)).as_posix()
-        hidden = any(part.startswith(".") for part in relative.split("/"))
-        deep = relative.count("/") > scan.MAX_DEPTH
-        if self._known is None or hidden or deep or not is_fact_name(path.name) or not scan.is_plain(full):
+        if self._known is None:
             return self.scan()
         now = dict(self._known)
-        before = now.pop(relative, None)
-        one = scan.read(root, relative, None, before)
-        if one is not None:
-            now[relative] = one
-        same = one is before or (one is not None and before is not None and one.says_the_same(before))
+        same = True
+        for path in paths:
+            full = Path(os.path.realpath(path.parent)) / path.name
+            relative = PurePosixPath(os.path.relpath(full, root)).as_posix()
+            hidden = any(part.startswith(".") for part in relative.split("/"))
+            deep = relative.count("/") > scan.MAX_DEPTH
+            if hidden or deep or not is_fact_name(path.name) or not scan.is_plain(full):
+                return self.scan()
+            before = now.pop(relative, None)
+            one = scan.read(root, relative, None, before)
+            if one is not None:
+                now[relative] = one
+            same = same and (
+                one is before or (one is not None and before is not None and one.says_the_same(before))
+            )
         return self._settle(now, self._listing_problems, unchanged=same)
 
     def find(self, key: str) -> Fact:
@@ -158,38 +151,40 @@ class Store:
         now: datetime | None = None,
     ) -> Added:
         """Add a fact. Raises DuplicateError (names the fact of this text), UsageError, LockTimeoutError."""
+        draft = Draft(
+            text=text,
+            tags=tuple(tags),
+            type=type,
+            source=source,
+            private=private,
+            title=title,
+            pinned=pinned,
+            origin=origin,
+        )
+        [done] = self.add_all([draft], now=now)
+        if isinstance(done, AgentBridgeError):
+            raise done
+        return done
+
+    def add_all(
+        self, drafts: Sequence[Draft], *, now: datetime | None = None
+    ) -> list[Added | AgentBridgeError]:
+        """Add facts in one go, with one look at the store; for each what was added, or what `add` raises.
+
+        Raises only what concerns all of them: LockTimeoutError, or a store that can't be made.
+        """
         moment = now or datetime.now(UTC)
-        text = plain_body(text)
-        is_secret = bool(find_secrets(text))
-        named = tuple(dict.fromkeys(tag for tag in (" ".join(tag.split()) for tag in tags) if tag))
-
-        def content(fact_id: str) -> bytes:
-            return new_fact_bytes(
-                text,
-                fact_id=fact_id,
-                now=moment,
-                type=type,
-                tags=named,
-                source=source,
-                private=private or is_secret,
-                pinned=pinned,
-                title=title,
-                origin=origin,
-            )
-
-        _check_text(text, content("00000000-0000-check"))
+        done: list[Added | AgentBridgeError] = []
         with self.locked("add a fact"):
-            facts = self.scan().facts
-            refuse_duplicate(facts, text)
-            self.create()
-            number = naming.next_number([*self._entry_names(), *(fact.id for fact in facts)], moment)
-
-            def path_of(attempt: int) -> str:
-                fact_id = naming.fact_id_for(text, number + attempt, moment, is_secret=is_secret)
-                return f"entries/{fact_id}.md"
-
-            path = self._create_new(path_of, lambda name: content(PurePosixPath(name).stem))
-            return self._added(path, facts, private=private)
+            adding: Adding | None = None
+            for draft in drafts:
+                try:
+                    draft.check(moment)
+                    adding = adding or self._begin_adding(moment, sync=len(drafts) == 1)
+                    done.append(adding.put(draft))
+                except AgentBridgeError as error:
+                    done.append(error)
+            return self._settle_added(drafts, done)
 
     def adopt(self, data: bytes, name: str, source: str, *, private: bool = False) -> Added:
         """Take a file over from a harness: its frontmatter stays byte for byte.
@@ -207,24 +202,37 @@ class Store:
             facts = self.scan().facts
             refuse_duplicate(facts, parsed.body)
             self.create()
-            path = self._create_new(
+            path = create_new(
+                self.root,
                 lambda attempt: f"{stem}.md" if not attempt else f"{stem}.imported-{attempt}.md",
                 lambda _: data,
+                keep_dir=self._keep_dir,
             )
             return self._added(path, facts, private=private)
 
-    def edit(self, key: str, text: str, *, now: datetime | None = None) -> Fact:
-        """Give a fact another text. Raises NotFoundError, DuplicateError, RefusedError, ConflictError."""
+    def edit(
+        self,
+        key: str,
+        text: str | None = None,
+        *,
+        title: str | None = None,
+        tags: Iterable[str] | None = None,
+        now: datetime | None = None,
+    ) -> Fact:
+        """Give a fact another text, title or tags; what is None stays, and so does every other key.
 
-        def changed(data: bytes) -> bytes:
-            return set_keys(replace_body(data, text), {"updated_at": iso(now or datetime.now(UTC))})
-
+        Raises NotFoundError, DuplicateError, RefusedError, ConflictError, UsageError.
+        """
         with self.locked("edit a fact"):
             facts = self.scan().facts
             fact = find_fact(facts, key)
-            refuse_duplicate([one for one in facts if one.path != fact.path], text)
-            _check_text(plain_body(text), text.encode())
-            return self._rewrite(fact, changed)
+            if text is not None:
+                refuse_duplicate([one for one in facts if one.path != fact.path], text)
+                check_text(plain_body(text), text.encode())
+            moment = now or datetime.now(UTC)
+            return self._rewrite(
+                fact, lambda data: revised(data, fact, text=text, title=title, tags=tags, now=moment)
+            )
 
     def remove(self, key: str, *, keep: Callable[[bytes], object] = lambda _: None) -> Fact:
         """Delete a fact's file; `keep` gets the very bytes. ConflictError if it is saved just then."""
@@ -347,26 +355,28 @@ class Store:
             problems.append(Problem(str(self._privacy.path), f"it can't be written: {error.title}", remedy))
             return self._privacy.current()
 
-    def _create_new(self, name: Callable[[int], str], content: Callable[[str], bytes]) -> str:
-        """Write a file that didn't exist, under the first free name; never over another."""
-        for attempt in range(_TRIES):
-            relative = name(attempt)
-            image = files.read_image(self.root / relative, within=self.root)
-            if image.existed:
-                continue
-            try:
-                files.replace(image, content(relative), keep_dir=self._keep_dir)
-            except ConflictError:
-                continue
-            return relative
-        raise RefusedError("No free name was found for the new fact", path=self.root / name(0))
+    def _begin_adding(self, moment: datetime, *, sync: bool) -> Adding:
+        facts = self.scan().facts
+        self.create()
+        return Adding(
+            self.root, facts, now=moment, threshold=self._threshold, keep_dir=self._keep_dir, sync=sync
+        )
 
-    def _entry_names(self) -> list[str]:
-        """Names taken in entries/, of files that can't be read as facts too."""
-        try:
-            return os.listdir(self.root / "entries")  # noqa: PTH208 - names are wanted
-        except OSError:
-            return []
+    def _settle_added(
+        self, drafts: Sequence[Draft], done: list[Added | AgentBridgeError]
+    ) -> list[Added | AgentBridgeError]:
+        """The same with the facts as the store sees them; what is meant to be private is remembered so."""
+        paths = [self.root / one.fact.path for one in done if isinstance(one, Added)]
+        if not paths:
+            return done
+        if len(drafts) > 1:
+            files.sync_all(paths)
+        settled = as_seen(done, self.refresh(*paths).facts)
+        wanted = [one for draft, one in zip(drafts, settled, strict=True) if draft.private]
+        private = [one.fact for one in wanted if isinstance(one, Added)]
+        if private:
+            self._privacy.add(private)
+        return settled
 
     def _added(self, path: str, before: Iterable[Fact], *, private: bool) -> Added:
         fact = fact_at(self.refresh(self.root / path).facts, path)
@@ -386,14 +396,3 @@ class Store:
             ) from problem
         files.replace(image, data, keep_dir=self._keep_dir)
         return fact_at(self.refresh(path).facts, fact.path)
-
-
-def _check_text(text: str, data: bytes) -> None:
-    if not text:
-        raise UsageError("There is no text to remember.")
-    try:
-        parse_fact("check.md", data)
-    except FactProblem as problem:
-        raise UsageError(
-            f"This text can't be remembered: {problem.reason}.", remedy=problem.remedy
-        ) from problem
