@@ -66,7 +66,9 @@ def _resolved(where: str, told: Mapping[str, Any], definitions: Mapping[str, Any
     found = dict(told)
     if "$ref" in found:
         name = str(found.pop("$ref")).rpartition("/")[2]
-        found = {**_resolved(where, definitions[name], definitions), **found}
+        named = _resolved(where, definitions[name], definitions)
+        named.pop("description", None)  # the docstring of a class, which is for readers of the code
+        found = {**named, **found}
     if "anyOf" in found:
         choices = [one for one in found.pop("anyOf") if one.get("type") != "null"]
         if len(choices) != 1:
