@@ -31,6 +31,10 @@ def main() -> int:
 
 
 def _dispatch(words: list[str]) -> int:
+    if words[:2] == ["mcp", "start"]:
+        from agent_bridge.mcp.shim.main import main as serve_tools
+
+        return serve_tools(words[2:])
     if words in (["--version"], ["-V"]):
         from agent_bridge import __version__
 
