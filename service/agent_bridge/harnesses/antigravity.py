@@ -13,13 +13,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agent_bridge import paths
-from agent_bridge.harnesses import agents_md, gemini_carriers, gemini_config, gemini_memory
+from agent_bridge.harnesses import agents_md, antigravity_mcp, gemini_carriers, gemini_config, gemini_memory
 from agent_bridge.harnesses.base import (
     Carrier,
     FileKind,
     Ground,
     Harness,
     InstructionFile,
+    KeyEdit,
     Mode,
     NativeItem,
     Notice,
@@ -67,6 +68,10 @@ class Antigravity(Harness):
         """The rules."""
         return () if ground.project is None else (ground.checkout / RULES,)
 
+    def config_wanted(self, ground: Ground, listings: Mapping[str, tuple[str, ...]]) -> tuple[Path, ...]:  # noqa: ARG002
+        """The files that name MCP servers."""
+        return antigravity_mcp.settings_files(ground)
+
     def files_wanted(self, ground: Ground, config: Mapping[str, bytes]) -> tuple[Path, ...]:  # noqa: ARG002
         """Its files in the root, the rules file and the user's own file."""
         home = paths.gemini_home(ground.env)
@@ -112,7 +117,11 @@ class Antigravity(Harness):
             if asked:
                 text += " `agent-bridge sync --not-to antigravity` takes its own file back."
             found.append(Notice("info", "antigravity-twice", text, path))
-        return tuple(found)
+        return (*found, *antigravity_mcp.notices(site))
+
+    def mcp_edits(self, site: Site, command: tuple[str, ...]) -> tuple[KeyEdit, ...]:  # noqa: ARG002
+        """The server in the project's file."""
+        return antigravity_mcp.edits(site)
 
     def reads(self, site: Site, start: Path) -> tuple[Read, ...]:  # noqa: ARG002 - it works on whole folders
         """The user's own file, the root's files and its rules, by the documentation."""

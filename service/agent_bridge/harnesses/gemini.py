@@ -16,6 +16,7 @@ from agent_bridge.harnesses import (
     gemini_carriers,
     gemini_config,
     gemini_files,
+    gemini_mcp,
     gemini_memory,
     gemini_reads,
 )
@@ -24,6 +25,7 @@ from agent_bridge.harnesses.base import (
     Ground,
     Harness,
     InstructionFile,
+    KeyEdit,
     Mode,
     NativeItem,
     Notice,
@@ -82,7 +84,12 @@ class Gemini(Harness):
             for path, problem in gemini_config.problems(site)
         )
         searched = _search_notice(site) if choice.carriers else ()
-        return (*choice.notices, *broken, *searched, *_import_notices(site, choice.carriers))
+        told = (*choice.notices, *broken, *searched, *_import_notices(site, choice.carriers))
+        return (*told, *gemini_mcp.notices(site))
+
+    def mcp_edits(self, site: Site, command: tuple[str, ...]) -> tuple[KeyEdit, ...]:  # noqa: ARG002
+        """The server in the project's settings."""
+        return gemini_mcp.edits(site)
 
     def native_memory(self, env: Mapping[str, str]) -> list[NativeItem]:
         """Its private notes, each with the directory in which it took them."""

@@ -11,7 +11,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agent_bridge import paths
-from agent_bridge.harnesses import opencode_config, opencode_files, opencode_global, opencode_reads
+from agent_bridge.harnesses import (
+    opencode_config,
+    opencode_files,
+    opencode_global,
+    opencode_mcp,
+    opencode_reads,
+)
 from agent_bridge.harnesses.base import (
     Carrier,
     Ground,
@@ -77,7 +83,11 @@ class OpenCode(Harness):
 
     def notices(self, site: Site) -> tuple[Notice, ...]:
         """What it gets twice or not at all, settings that aren't set yet or can't be read."""
-        return notices(site)
+        return (*notices(site), *opencode_mcp.notices(site))
+
+    def mcp_edits(self, site: Site, command: tuple[str, ...]) -> tuple[KeyEdit, ...]:  # noqa: ARG002
+        """The server in a settings file of the project."""
+        return opencode_mcp.edits(site)
 
     def reads(self, site: Site, start: Path) -> tuple[Read, ...]:
         """The user's file, the project's, the listed ones."""

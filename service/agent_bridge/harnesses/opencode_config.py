@@ -145,7 +145,7 @@ def place_for(site: Site, entry: str, ours: tuple[str, ...] = ()) -> Instruction
     user's changes last and one that Git tracks very last. The folder is made for no setting alone: OpenCode
     installs packages in each that it finds.
     """
-    usable = [file for file in (site.file(name) for name in PROJECT_FILES) if _is_usable(site, file)]
+    usable = [file for file in (site.file(name) for name in PROJECT_FILES) if is_usable(site, file)]
     listed = {file.name: _layer(site, file.path).entries for file in usable}
     in_root = [file for file in usable if "/" not in file.name]
     folder = site.file(FOLDER).is_directory or entry.startswith(f"{FOLDER}/")
@@ -193,8 +193,8 @@ def _layer(site: Site, path: Path) -> Layer:
     return Layer(path, values, problem)
 
 
-def _is_usable(site: Site, file: InstructionFile) -> bool:
-    """Whether we may put an instruction there: it is no link, and what stands there can be read."""
+def is_usable(site: Site, file: InstructionFile) -> bool:
+    """Whether we may put a setting into one of the project's files: it is no link, and can be read."""
     folder = site.file(FOLDER)
     if "/" in file.name and folder.kind not in (FileKind.ABSENT, FileKind.DIRECTORY):
         return False
