@@ -1,4 +1,4 @@
-"""The files of this package that are made from the tools: `scripts/catalogue` writes them, a test compares."""
+"""The files of this package that are made from the tools: `scripts/catalogue` writes them."""
 
 from __future__ import annotations
 

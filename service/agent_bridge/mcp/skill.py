@@ -1,10 +1,12 @@
 """The skill `agent-bridge`: the pages of the guide as files that agent programs find by themselves.
 
-A program lists a skill by its description and reads SKILL.md when that fits, the files beside it when SKILL.md
-sends it there. The set-up installs them; they lie in `harnesses/skill/`, made by `scripts/catalogue`.
+A program lists a skill by its description and reads SKILL.md when that fits, the files beside it when
+SKILL.md sends it there. The set-up installs them; they lie in `harnesses/skill/`, where `scripts/catalogue`
+writes them.
 
-Source of the form: `SKILL.md` with `name` (that of its directory) and `description` (at most 1,024 characters)
-as front matter, which Claude Code 2.1.332, Codex 0.171.0, OpenCode 1.18.33 and Gemini CLI 0.61.0 read.
+Source of the form: `SKILL.md` with `name` (that of its directory) and `description` (at most 1,024
+characters) as front matter, which Claude Code 2.1.332, Codex 0.171.0, OpenCode 1.18.33 and Gemini CLI 0.61.0
+read.
 """
 
 from __future__ import annotations
@@ -16,10 +18,10 @@ from agent_bridge.mcp.tool import Tool
 
 NAME = "agent-bridge"
 DESCRIPTION = (
-    "The memory that all coding agents of a project share, and messages between their live sessions. Use it when"
-    " something should be remembered, recalled, corrected or forgotten; when the user speaks of another agent or"
-    " session (ask it, answer it, what it said); when a message from another agent came in; or when agent-bridge"
-    " is to be set up, or doesn't work."
+    "The memory that all coding agents of a project share, and messages between their live sessions. Use it"
+    " when something should be remembered, recalled, corrected or forgotten; when the user speaks of another"
+    " agent or session (ask it, answer it, what it said); when a message from another agent came in; or when"
+    " agent-bridge is to be set up, or doesn't work."
 )
 _REFERENCES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "memory": ("what to keep and how, scopes, finding and correcting", ("memory",)),
