@@ -16,6 +16,7 @@ from agent_bridge.harnesses import (
     agents_md,
     claude_carriers,
     claude_hooks,
+    claude_mcp,
     claude_notes,
     claude_places,
     claude_reads,
@@ -57,8 +58,9 @@ class ClaudeCode(Harness):
         return Mode.SYMLINK if scope is Scope.PROJECT else Mode.RENDER
 
     def config_wanted(self, ground: Ground, listings: Mapping[str, tuple[str, ...]]) -> tuple[Path, ...]:  # noqa: ARG002
-        """Settings of the machine, the user, the project and the user's for the project."""
-        return claude_places.layers(ground)
+        """Settings of the machine, the user, the project and the user's for the project; MCP servers."""
+        own = claude_places.layers(ground)
+        return own if ground.project is None else (*own, claude_mcp.servers_file(ground))
 
     def names_above(self, ground: Ground) -> tuple[str, ...]:  # noqa: ARG002
         """Each of these hides AGENTS.md, also from a directory above the project."""
@@ -138,6 +140,13 @@ class ClaudeCode(Harness):
             return ()
         return claude_hooks.edits(site, command)
 
+    def mcp_edits(self, site: Site, command: tuple[str, ...]) -> tuple[KeyEdit, ...]:  # noqa: ARG002
+        """The server in `.mcp.json`, and the leave to use it in the project's settings.local.json."""
+        if site.project is None:
+            return ()
+        changeable = site.project.main is None and site.is_main and not self._settings_problem(site)
+        return claude_mcp.edits(site, may_change_settings=changeable)
+
     def adoptions(self, site: Site) -> tuple[Adoption, ...]:
         """A directory of the user's choice that our key would put aside, and one behind a foreign link."""
         if site.project is None or not _keeps_memory_here(site):
@@ -168,6 +177,8 @@ class ClaudeCode(Harness):
         found = [*choice.notices, *claude_carriers.asked_for(site, choice.carrier).notices]
         if site.project.delivery == "hooks":
             found += claude_hooks.notices(site)
+        if site.project.mcp:
+            found += claude_mcp.notices(site)
         if site.project.main is not None:
             text = (
                 "Claude Code keeps one memory for a repository and all its worktrees: here it shows and "

@@ -17,6 +17,7 @@ from agent_bridge.harnesses import (
     agents_md,
     codex_config,
     codex_hooks,
+    codex_mcp,
     codex_memories,
     codex_notes,
     codex_reads,
@@ -114,14 +115,19 @@ class Codex(Harness):
         """Why it gets nothing, where it doesn't; settings that can't be read; a memory that stays on."""
         if site.project is None:
             return ()
+        others = (*self._settings_notices(site), *(codex_mcp.notices(site) if site.project.mcp else ()))
         if site.project.delivery == "hooks":
-            return (*codex_hooks.notices(site), *self._settings_notices(site))
+            return (*codex_hooks.notices(site), *others)
         carrier = self._carrier_notice(site)
-        return (*(() if carrier is None else (carrier,)), *self._settings_notices(site))
+        return (*(() if carrier is None else (carrier,)), *others)
 
     def hook_edits(self, site: Site, command: str) -> tuple[KeyEdit, ...]:
         """A hook of the user's, and its trust."""
         return () if site.project is None else codex_hooks.edits(site, command)
+
+    def mcp_edits(self, site: Site, command: tuple[str, ...]) -> tuple[KeyEdit, ...]:
+        """The server in the user's settings."""
+        return () if site.project is None else codex_mcp.edits(site, command)
 
     def native_memory(self, env: Mapping[str, str]) -> list[NativeItem]:
         """Its memories of both layouts, each with the directory it belongs to."""

@@ -288,6 +288,7 @@ def test_every_answer_that_raises_is_a_harmless_one(install: Install, root: Path
         "carriers": (site, Scope.PROJECT),
         "native_memory": ({},),
         "hook_edits": (site, "x"),
+        "mcp_edits": (site, ("x",)),
         "reads": (site, root),
     }
     for name in methods:

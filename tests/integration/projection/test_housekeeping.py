@@ -53,7 +53,7 @@ def test_a_key_that_went_missing_is_put_back_once(engine: Engine, repository: Pa
 
 def test_another_value_of_a_key_is_its_users_word(engine: Engine, repository: Path) -> None:
     place = repository / ".claude/settings.local.json"
-    text = '{"autoMemoryDirectory": "/elsewhere"}'
+    text = place.read_text().replace(str(repository / ".memory"), "/elsewhere")
     place.write_text(text)
     assert "key-respected" in codes(engine.reconcile())
     assert place.read_text() == text
