@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from agent_bridge.mcp.shim.starter import Starter
 
 PATIENCE_S = 30.0
-"""How long a call waits for a service."""
+"""How long a call waits for a service that is started for it."""
+UNSTARTED_PATIENCE_S = 5.0
+"""How long a call waits where the shim may start none: a service that restarts is back by then."""
 GREETING_S = 10.0
 """How long a service may take until it has answered `initialize`; its first client makes it load much."""
 _QUICK_S = (0.01, 0.5)
@@ -132,6 +134,10 @@ class Link:
             if self._socket is not None:
                 self._lose(now, f"The connection to the service broke ({error.strerror}).")
 
+    def abandon(self) -> None:
+        """Answer what waits for a service: there will be none any more."""
+        self._relay.give_up(None, f"The session ended before this was carried out. {self._explained()}")
+
     def close(self) -> None:
         """The shim ends."""
         if self._socket is not None:
@@ -166,9 +172,14 @@ class Link:
             self._start(now)
             self._failed(now, "The service isn't running.")
             return
-        except (OSError, ValueError) as error:
+        except OSError as error:
             connection.close()
-            self._failed(now, f"The service can't be reached: {error}")
+            self._failed(now, f"The service can't be reached: {error.strerror or error}.")
+            return
+        except ValueError as error:
+            connection.close()
+            self._failed(now, str(error))
+            self._relay.give_up(None, self._explained())  # The environment stays what it is.
             return
         self._is_past_beginning = True
         self._socket = connection

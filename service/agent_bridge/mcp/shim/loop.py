@@ -51,6 +51,8 @@ class Loop:
             self._link.flush(now)
             self._write()
             if self._is_over(now):
+                self._link.abandon()
+                self._write()
                 return
             self._watch()
             for descriptor, events in self._poll.poll(self._milliseconds(now)):

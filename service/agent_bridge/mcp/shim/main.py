@@ -71,12 +71,12 @@ def _serve(project: str, identity: str, *, starts_service: bool) -> int:
         return 1
     from agent_bridge.mcp.shim.catalogue import load
     from agent_bridge.mcp.shim.hello import Origin
-    from agent_bridge.mcp.shim.link import PATIENCE_S, Link, catalogue_place
+    from agent_bridge.mcp.shim.link import PATIENCE_S, UNSTARTED_PATIENCE_S, Link, catalogue_place
     from agent_bridge.mcp.shim.loop import Loop
     from agent_bridge.mcp.shim.relay import Relay
 
     found = load(catalogue_place(os.environ))
-    relay = Relay(found, PATIENCE_S)
+    relay = Relay(found, PATIENCE_S if starts_service else UNSTARTED_PATIENCE_S)
     origin = Origin(os.environ, project, identity)
     link = Link(relay, origin, os.environ, starts_service=starts_service, digest=found.digest)
     try:
