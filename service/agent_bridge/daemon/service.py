@@ -1,8 +1,9 @@
 """`agent-bridge service run`: the long-running process from its first instruction to its last.
 
-Order: signals → lock → socket (state `starting`) → the registry's port → watches → one pass over everything
-→ READY=1 → events. The registry itself is loaded after that, when somebody calls. Signals come first, before
-anything slow is imported: a manager that stops a service while it starts would otherwise count a failure.
+Order: signals → lock → socket (state `starting`) → the registry's port → the tools' socket → watches → one
+pass over everything → READY=1 → events. Registry and tools themselves are loaded when somebody calls. Signals
+come first, before anything slow is imported: a manager that stops a service while it starts would otherwise
+count a failure.
 Exit: 0 when told to stop.
 """
 
@@ -81,6 +82,7 @@ def _react(
     from agent_bridge.daemon.engines import ProjectionEngines
     from agent_bridge.daemon.jobs import Jobs
     from agent_bridge.daemon.lifecycle import LOCK_SECONDS, AlreadyRunningError
+    from agent_bridge.daemon.mcp_host import McpHost
     from agent_bridge.daemon.reactor import DueJob, Reactor
     from agent_bridge.daemon.registry_host import ADDRESS_SECONDS, RegistryHost
     from agent_bridge.daemon.supervisor import Supervisor
@@ -105,6 +107,9 @@ def _react(
     registry = RegistryHost(settings)
     registry.start()
     board.registry = registry.describe
+    tools = McpHost(settings, registry)
+    tools.start()
+    board.mcp = tools.describe
 
     def keep_lock() -> None:
         try:
@@ -133,6 +138,7 @@ def _react(
         reactor.run()
     finally:
         pulse.stopping()
+        tools.stop()
         registry.stop()
         jobs.stop()
         watches.close()

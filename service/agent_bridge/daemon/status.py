@@ -40,6 +40,15 @@ A stable interface: keys are added, never renamed or removed within a schema. Ti
         store            {state, path, journal_mode, set_aside, wal_bytes, and counts}, or null until asked
         sweeps           [{name, interval_s, last_run, next_run, runs, failures, last_ms, last_count, counts,
                          error}]: `counts` is what it dealt with since the registry was loaded
+    mcp              the tools that agents call:
+        state            idle (listens; loaded with the first client) | ok | degraded | failed
+        socket           where the shims of agent programs connect, or null
+        reasons          sentences that say why it isn't ok; they stand in the service's `reasons` too
+        failures         how often its loop failed and was begun anew
+        clients          [{client, version, agentId, project, identity, since}]: who is connected
+        calls            calls of tools since the start
+        errors           calls that failed by a fault of ours, of those
+        last_error       the last such fault in a sentence, or null
     loop             {beat_age_s}: how long ago the main loop last came round; it does at least every 2 s,
                      unless a pass takes longer
 """
@@ -78,6 +87,19 @@ NO_REGISTRY: Mapping[str, Any] = {
 """What a service that doesn't listen yet says of its registry."""
 
 
+NO_TOOLS: Mapping[str, Any] = {
+    "state": "idle",
+    "socket": None,
+    "reasons": (),
+    "failures": 0,
+    "clients": (),
+    "calls": 0,
+    "errors": 0,
+    "last_error": None,
+}
+"""What a service that doesn't listen yet says of its tools."""
+
+
 class State(enum.Enum):
     """How the service is, in one word."""
 
@@ -102,6 +124,8 @@ class StatusBoard:
         """Asked at each reading, on the reader's thread."""
         self.registry: Callable[[], dict[str, Any]] = lambda: dict(NO_REGISTRY)
         """The same for the registry; its reasons count as the service's."""
+        self.mcp: Callable[[], dict[str, Any]] = lambda: dict(NO_TOOLS)
+        """The same for the tools."""
         self._document: dict[str, Any] = {}
         self.publish(empty_document(State.STARTING))
 
@@ -116,14 +140,15 @@ class StatusBoard:
     def read(self) -> dict[str, Any]:
         """The document as of now, with the age of the last beat; a loop that hangs shows as degraded."""
         age = time.monotonic() - self._beat
-        registry = self.registry()
+        registry, mcp = self.registry(), self.mcp()
         document = self._document | {
             "queue": self.queue_length(),
             "registry": registry,
+            "mcp": mcp,
             "loop": {"beat_age_s": round(age, 3)},
         }
-        if registry["reasons"]:
-            document["reasons"] = [*document["reasons"], *registry["reasons"]]
+        if registry["reasons"] or mcp["reasons"]:
+            document["reasons"] = [*document["reasons"], *registry["reasons"], *mcp["reasons"]]
             if document["state"] == State.OK.value:
                 document["state"] = State.DEGRADED.value
         if age > HUNG_SECONDS and document["state"] != State.STARTING.value:

@@ -121,7 +121,7 @@ class StatusServer:
             return
         # Who is refused is told so when it has asked: an answer before the question would look like a reset.
         refusal: tuple[int, dict[str, Any]] | None = None
-        if not _is_ours(peer):
+        if not is_ours(peer):
             refusal = 403, {"error": "another user's service"}
         elif len(self._clients) >= CLIENTS:
             refusal = 503, {"error": "too many clients"}
@@ -205,7 +205,7 @@ class StatusServer:
         self._selector.close()
 
 
-def _is_ours(peer: socket.socket) -> bool:
+def is_ours(peer: socket.socket) -> bool:
     """Whether the peer is this user or root. The directory's mode is the first lock, this the second."""
     if sys.platform != "linux":
         return True

@@ -1,0 +1,94 @@
+"""The event loop of the tools: shims connect to it, and it ends when it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from agent_bridge.daemon.status_server import is_ours
+from agent_bridge.log import get_logger
+from agent_bridge.mcp.transport import LINE_BYTES, answer_shim
+
+if TYPE_CHECKING:
+    from agent_bridge.daemon.mcp_parts import McpParts
+    from agent_bridge.mcp.server import McpServer
+
+THREADS = 8
+"""Calls that read or write stores at the same time; each store is one thread's at a time anyway."""
+DRAIN_SECONDS = 1.0
+"""What calls under way get at the end; what isn't answered then is asked again by the shims."""
+_LOOK_SECONDS = 0.02
+_log = get_logger("mcp")
+
+
+class McpLoop:
+    """One run of the loop, on the thread that calls `run`."""
+
+    def __init__(self, listener: socket.socket, parts: McpParts) -> None:
+        self._listener = listener
+        self._parts = parts
+        self._loop = asyncio.new_event_loop()
+        self._told = asyncio.Event()
+        self._connections: set[asyncio.Task[None]] = set()
+
+    def run(self, started: Callable[[], None]) -> None:
+        """Serve until `stop`; `started` is called once connections are accepted. Raises what ends it."""
+        threads = ThreadPoolExecutor(THREADS, thread_name_prefix="mcp-tool")
+        self._loop.set_default_executor(threads)
+        try:
+            self._loop.run_until_complete(self._serve(started))
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)
+            self._loop.close()
+
+    def stop(self) -> None:
+        """Make `run` return soon. From any thread."""
+        try:
+            self._loop.call_soon_threadsafe(self._told.set)
+        except RuntimeError:
+            return  # it was closed just now
+
+    async def _serve(self, started: Callable[[], None]) -> None:
+        brain = await asyncio.to_thread(self._parts.brain)
+        accepting = await asyncio.start_unix_server(
+            self._connected, sock=self._listener.dup(), limit=LINE_BYTES
+        )
+        started()
+        try:
+            await self._told.wait()
+        finally:
+            accepting.close()
+            brain.presence.stop()
+            await self._drain()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - a callback of asyncio's is run as a task
+        self._connections.add(task)
+        try:
+            peer: socket.socket = writer.get_extra_info("socket")
+            if not is_ours(peer):
+                _log.warning("a process of another user was refused")
+                writer.close()
+                return
+            await answer_shim(reader, writer, self._parts.brain(), self._load)
+        except asyncio.CancelledError:
+            writer.close()  # the service ends: asyncio would log a task that is cancelled
+        finally:
+            self._connections.discard(task)
+
+    async def _load(self) -> McpServer:
+        return await asyncio.to_thread(self._parts.server)
+
+    async def _drain(self) -> None:
+        until = self._loop.time() + DRAIN_SECONDS
+        sessions = self._parts.brain().sessions
+        while sessions.calls_under_way() and self._loop.time() < until:
+            await asyncio.sleep(_LOOK_SECONDS)
+        for task in self._connections:
+            task.cancel()
+        if self._connections:
+            await asyncio.wait(self._connections, timeout=DRAIN_SECONDS)
