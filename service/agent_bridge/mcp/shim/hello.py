@@ -30,6 +30,7 @@ ENVIRONMENT = (
     "XDG_DATA_HOME",
 )
 _LONGEST_VALUE = 4096
+"""Bytes; a longer one is no path and no id, and counts as not set."""
 
 
 class RefusedError(Exception):
@@ -44,13 +45,15 @@ class Origin:
     def __init__(self, env: Mapping[str, str], project: str, identity: str) -> None:
         self.nonce = os.urandom(16).hex()
         self.pid = os.getpid()
-        self.parent_pid = os.getppid()
+        self.parent_pid = os.getppid() or self.pid  # 0: it is in another namespace
         self.cwd = _working_directory(env)
         # Relative to where the shim was started; the service is elsewhere.
         self.project = os.path.join(self.cwd, project) if project else ""  # noqa: PTH118
         self.identity = identity
         self.environment = {
-            name: env[name] for name in ENVIRONMENT if name in env and len(env[name]) <= _LONGEST_VALUE
+            name: env[name]
+            for name in ENVIRONMENT
+            if name in env and len(os.fsencode(env[name])) <= _LONGEST_VALUE
         }
 
     def hello(self, client: tuple[str, str], agent_id: str, replayed: list[str]) -> bytes:

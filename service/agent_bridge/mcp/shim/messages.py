@@ -16,6 +16,7 @@ NO_SERVICE = -32000
 
 DEEPEST = 100
 _LONGEST_ID = 256
+"""Characters that an id may have as JSON; the ids of what is asked again stand in a hello."""
 
 Message = dict[str, object]
 
@@ -75,9 +76,18 @@ def check(message: Message, line: bytes) -> None:
 
 def is_id(value: object) -> bool:
     """Whether a value can be a request's id, in MCP: a string or an integer."""
-    if isinstance(value, str):
-        return len(value) <= _LONGEST_ID
-    return isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= 4 * _LONGEST_ID
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return False
+    return len(key_of(value)) <= _LONGEST_ID
+
+
+def is_error(value: object) -> bool:
+    """Whether a value has the shape of JSON-RPC's error object."""
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("code"), int)
+        and isinstance(value.get("message"), str)
+    )
 
 
 def key_of(request_id: object) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 PROTOCOLS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 """Versions of MCP with the classic handshake; the last is answered to a client that asks for another."""
-MOST_REQUESTS = 1000
+MOST_REQUESTS = 500
 """Requests of a client that may be unanswered at a time."""
 MOST_BYTES = 2 * LONGEST_LINE
 """Bytes that these may have together: each is kept until it is answered, as it may have to be sent again."""
@@ -214,8 +214,14 @@ class Relay:
 
     def _take_answer(self, message: Message) -> None:
         ours = message["id"]
-        if isinstance(ours, int) and ours in self._asked:
-            self.to_service.put(messages.dumped({**message, "id": self._asked.pop(ours)}))
+        if not isinstance(ours, int) or ours not in self._asked:
+            return  # For a service that is gone, or nobody.
+        theirs = self._asked.pop(ours)
+        if isinstance(message.get("result"), dict) or messages.is_error(message.get("error")):
+            self.to_service.put(messages.dumped({**message, "id": theirs}))
+        else:
+            text = "The client's answer is none."
+            self.to_service.put(messages.error(theirs, messages.INVALID_REQUEST, text))
 
     # The service's side.
 

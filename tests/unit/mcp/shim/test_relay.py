@@ -177,3 +177,13 @@ def test_same_tools_are_not_told_of() -> None:
     assert said(relay.to_client) == []
     relay.serve(Catalogue("f", {"name": "n", "version": "2"}, "", {}, [{"name": "u"}]))
     assert [m["method"] for m in said(relay.to_client)] == ["notifications/tools/list_changed"]
+
+
+def test_answer_that_is_none_leaves_the_service_not_waiting() -> None:
+    relay = begun()
+    opened(relay)
+    relay.from_service(line(id="q", method="roots/list"))
+    (question,) = said(relay.to_client)
+    relay.from_client(line(id=question["id"], result=None), 0.0)
+    (found,) = said(relay.to_service)
+    assert (found["id"], found["error"]["code"]) == ("q", -32600)
