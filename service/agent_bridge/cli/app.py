@@ -35,6 +35,7 @@ _TOPICS = {
     "import_verbs": ("import",),
     "status_verb": ("status",),
     "opencode_verbs": ("opencode",),
+    "mcp_verbs": ("mcp",),
     "agents_verbs": ("agents",),
     "send_verbs": ("send", "reply"),
     "inbox_verbs": ("inbox", "conversations"),
