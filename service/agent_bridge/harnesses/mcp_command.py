@@ -1,4 +1,4 @@
-"""How clients start our MCP server, and under which name. Pure, apart from `installed`."""
+"""How clients start our MCP server, and under which name. What looks for the program reads the disk."""
 
 from __future__ import annotations
 
@@ -39,10 +39,20 @@ def installed(search: str | None = None) -> tuple[str, ...]:
 
     Else the absolute path of the one beside this Python; the bare name where there is none either.
     """
-    if shutil.which(NAME, path=search) is not None:
+    if is_on_path(search):
         return (NAME,)
-    beside = Path(sys.executable).with_name(NAME) if sys.executable else None
-    return (str(beside),) if beside is not None and os.access(beside, os.X_OK) else (NAME,)
+    ours = beside()
+    return (str(ours),) if os.access(ours, os.X_OK) else (NAME,)
+
+
+def is_on_path(search: str | None = None) -> bool:
+    """Whether the bare name is enough; `search` is a PATH, that of this process by default."""
+    return shutil.which(NAME, path=search) is not None
+
+
+def beside() -> Path:
+    """Where the program of this installation lies, or would."""
+    return Path(sys.executable or sys.prefix).with_name(NAME)
 
 
 def is_ours(command: object) -> bool:

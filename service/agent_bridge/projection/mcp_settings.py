@@ -73,6 +73,17 @@ def wiring(project: Project, harnesses: Iterable[Harness], sites: Sequence[Site]
     return Wiring(tuple(own), tuple(user), tuple(notices), frozenset(closed), frozenset(respected))
 
 
+def tell_missing_program(wired: Wiring) -> tuple[Notice, ...]:
+    """That clients won't find the program that the project's files name, by the PATH of this process."""
+    if not wired.own or mcp_command.is_on_path():
+        return ()
+    text = (
+        f"{mcp_command.NAME} isn't on your PATH, so clients can't start it by the project's files. Link "
+        f"{mcp_command.beside()} into a directory that is."
+    )
+    return (Notice("warning", "mcp-program-missing", text),)
+
+
 def withdraw_stale(project: Project, own: Ledger, user: Ledger, wired: Wiring) -> bool:
     """Take back what of ours isn't wanted as it is; True when something was. Both locks are held.
 

@@ -29,6 +29,7 @@ from agent_bridge.projection import (
     mcp_settings,
     merge_driver,
     native_import,
+    skill,
 )
 from agent_bridge.projection.adopt import INDEX, read_tree
 from agent_bridge.projection.hooked import user_edits
@@ -105,6 +106,8 @@ def preview_project(project: Project, settings: Settings) -> Preview:
     users = Ledger(paths.user_state())
     leaving = hook_settings.stale(project, ledger, users, survey.hooked)
     steps += _leaving_steps((*leaving, *mcp_settings.stale(project, ledger, users, survey.mcp)))
+    told = skill.to_be_done(project, survey.skill, users)
+    steps += [Step("skill", place, text) for place, text in told]
     steps += _git_steps(project, survey, snapshot)
     counts = {
         "project": len(sorted_items.project),
@@ -120,6 +123,7 @@ def preview_project(project: Project, settings: Settings) -> Preview:
             dict.fromkeys(
                 (
                     *_unsettled(survey.notices, steps),
+                    *mcp_settings.tell_missing_program(survey.mcp),
                     *user.notices,
                     *left_over.notices,
                     *tell_tracked(project, survey.checkout),
