@@ -49,7 +49,8 @@ def json_set(data: bytes, key: Key, value: object) -> bytes:
     eol = eol_of(text)
     node, depth = deepest(root, path)
     if depth == len(path):
-        literal = literal_of(value, line_indent(text, node.start), unit_of(text, root), eol)
+        indent = line_indent(text, node.start)
+        literal = literal_of(value, indent, unit_of(text, root), eol) if "\n" in text else dumps(value)
         changed = text[: node.start] + literal + text[node.end :]
     else:
         if node.members is None:
@@ -104,7 +105,8 @@ def _added(text: str, root: Node, owner: Node, path: tuple[str, ...], value: obj
         new = f"{eol}{indent}{member(indent)}"
     else:
         place = behind
-        new = f" {member('')}"
+        one_line = len(path) == 1 and "\n" not in text
+        new = f" {name}: {dumps(value)}" if one_line else f" {member('')}"
     if last.comma is None:
         return f"{text[: last.node.end]},{text[last.node.end : place]}{new}{text[place:]}"
     return f"{text[:place]}{new},{text[place:]}"
