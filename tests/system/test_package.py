@@ -77,6 +77,28 @@ def test_the_wheel_brings_the_plugin_for_opencode(unpacked: Path) -> None:
     assert found.stdout == source.read_bytes()
 
 
+def test_the_wheel_brings_what_clients_are_told_and_the_skill(unpacked: Path) -> None:
+    script = (
+        "import sys; from agent_bridge.mcp import made; "
+        "assert made.__file__.startswith(sys.argv[1]), made.__file__; "
+        "files = made.made(); "
+        "assert all(path.read_bytes() == content for path, content in files.items()); "
+        "print(*files, sep='\\n')"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", script, str(unpacked)],
+        env=os.environ | {"PYTHONPATH": str(unpacked)},
+        cwd=unpacked,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    names = {str(Path(line).relative_to(unpacked)) for line in found.stdout.splitlines()}
+    assert {"agent_bridge/mcp/catalogue.json", "agent_bridge/harnesses/skill/SKILL.md"} < names
+    (points,) = unpacked.glob("*.dist-info/entry_points.txt")
+    assert "agent-bridge-mcp = agent_bridge.mcp.shim.main:main" in points.read_text()
+
+
 def test_the_wheel_holds_the_package_and_nothing_else(unpacked: Path) -> None:
     assert {path.name.partition("-")[0] for path in unpacked.iterdir()} == {"agent_bridge"}
     wanted = {path.relative_to(ROOT / "service") for path in (ROOT / "service/agent_bridge").rglob("*.py")}

@@ -14,7 +14,7 @@ from agent_bridge.channel import expects
 from agent_bridge.channel.model import AckState
 from agent_bridge.cli.app import _application
 from agent_bridge.mcp.catalogue import wire_tool
-from agent_bridge.mcp.guide import PAGES, guide, page
+from agent_bridge.mcp.guide import PAGES, Topic, guide, page
 from agent_bridge.mcp.instructions import instructions
 from agent_bridge.mcp.skill import DESCRIPTION, skill
 from agent_bridge.mcp.tool import ANSWER_BYTES, DESCRIPTION_CHARACTERS, Tool
@@ -121,7 +121,7 @@ def test_the_instructions_are_short_and_name_only_tools() -> None:
 
 
 @pytest.mark.parametrize("topic", [*PAGES, "all"])
-def test_a_page_names_only_what_there_is(topic: Any) -> None:
+def test_a_page_names_only_what_there_is(topic: Topic) -> None:
     text = guide(topic, TOOLS)
     parameters = {name for tool in TOOLS for name in wire_tool(tool)["inputSchema"]["properties"]}
     codes = set(re.findall(r"`([a-z][A-Za-z_]*)`", text))
