@@ -13,7 +13,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agent_bridge import paths
-from agent_bridge.harnesses import agents_md, antigravity_mcp, gemini_carriers, gemini_config, gemini_memory
+from agent_bridge.harnesses import (
+    agents_md,
+    antigravity_mcp,
+    gemini_carriers,
+    gemini_config,
+    gemini_memory,
+    skill_places,
+)
 from agent_bridge.harnesses.base import (
     Carrier,
     FileKind,
@@ -122,6 +129,10 @@ class Antigravity(Harness):
     def mcp_edits(self, site: Site, command: tuple[str, ...]) -> tuple[KeyEdit, ...]:  # noqa: ARG002
         """The server in the project's file."""
         return antigravity_mcp.edits(site)
+
+    def skill_places(self, env: Mapping[str, str]) -> tuple[Path, ...]:
+        """Its own directory first."""
+        return skill_places.of_antigravity(env)
 
     def reads(self, site: Site, start: Path) -> tuple[Read, ...]:  # noqa: ARG002 - it works on whole folders
         """The user's own file, the root's files and its rules, by the documentation."""

@@ -276,6 +276,10 @@ class Harness(ABC):
         """
         return ()
 
+    def skill_places(self, _env: Mapping[str, str]) -> tuple[Path, ...]:
+        """Directories in which it looks for skills of its user, existing or not; ours goes into the first."""
+        return ()
+
     def reads(self, _site: Site, _start: Path) -> tuple[Read, ...]:
         """What a session started in directory `start` (the checkout or below) shows the model, in order.
 

@@ -21,6 +21,7 @@ from agent_bridge.harnesses import (
     claude_places,
     claude_reads,
     claude_settings,
+    skill_places,
 )
 from agent_bridge.harnesses.base import (
     Adoption,
@@ -188,6 +189,10 @@ class ClaudeCode(Harness):
         elif site.is_main:
             found += self._memory_notices(site)
         return tuple(found)
+
+    def skill_places(self, env: Mapping[str, str]) -> tuple[Path, ...]:
+        """Its own directory first."""
+        return skill_places.of_claude_code(env)
 
     def reads(self, site: Site, start: Path) -> tuple[Read, ...]:
         """Instruction files, rules and the index of the memory."""

@@ -21,6 +21,7 @@ from agent_bridge.harnesses import (
     codex_memories,
     codex_notes,
     codex_reads,
+    skill_places,
 )
 from agent_bridge.harnesses.base import (
     LEAST_BUDGET,
@@ -132,6 +133,10 @@ class Codex(Harness):
     def native_memory(self, env: Mapping[str, str]) -> list[NativeItem]:
         """Its memories of both layouts, each with the directory it belongs to."""
         return codex_memories.read(env)
+
+    def skill_places(self, env: Mapping[str, str]) -> tuple[Path, ...]:
+        """Its own directory first."""
+        return skill_places.of_codex(env)
 
     def reads(self, site: Site, start: Path) -> tuple[Read, ...]:
         """Instruction files of the user and on the way down."""

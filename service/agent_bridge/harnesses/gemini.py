@@ -19,6 +19,7 @@ from agent_bridge.harnesses import (
     gemini_mcp,
     gemini_memory,
     gemini_reads,
+    skill_places,
 )
 from agent_bridge.harnesses.base import (
     Carrier,
@@ -102,6 +103,10 @@ class Gemini(Harness):
     def memory_location(self, site: Ground) -> Path | None:
         """Its private memory of sessions started in the root; None where it has none yet."""
         return gemini_memory.location(site, site.checkout) if isinstance(site, Site) else None
+
+    def skill_places(self, env: Mapping[str, str]) -> tuple[Path, ...]:
+        """Its own directory first."""
+        return skill_places.of_gemini(env)
 
     def reads(self, site: Site, start: Path) -> tuple[Read, ...]:
         """The user's own files, then those from the repository's root down to `start`, with their imports."""

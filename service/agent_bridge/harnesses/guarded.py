@@ -191,6 +191,10 @@ class Guarded(Harness):
         """Key edits."""
         return self._all("mcp_edits", KeyEdit, lambda: self.inner.mcp_edits(site, command))
 
+    def skill_places(self, env: Mapping[str, str]) -> tuple[Path, ...]:
+        """Absolute paths."""
+        return self._paths("skill_places", lambda: self.inner.skill_places(env))
+
     def reads(self, site: Site, start: Path) -> tuple[Read, ...]:
         """Reads."""
         return self._all("reads", Read, lambda: self.inner.reads(site, start))

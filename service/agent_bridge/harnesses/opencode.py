@@ -17,6 +17,7 @@ from agent_bridge.harnesses import (
     opencode_global,
     opencode_mcp,
     opencode_reads,
+    skill_places,
 )
 from agent_bridge.harnesses.base import (
     Carrier,
@@ -88,6 +89,10 @@ class OpenCode(Harness):
     def mcp_edits(self, site: Site, command: tuple[str, ...]) -> tuple[KeyEdit, ...]:  # noqa: ARG002
         """The server in a settings file of the project."""
         return opencode_mcp.edits(site)
+
+    def skill_places(self, env: Mapping[str, str]) -> tuple[Path, ...]:
+        """Its own directory first."""
+        return skill_places.of_opencode(env)
 
     def reads(self, site: Site, start: Path) -> tuple[Read, ...]:
         """The user's file, the project's, the listed ones."""

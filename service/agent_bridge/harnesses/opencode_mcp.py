@@ -53,16 +53,19 @@ def _of_user(site: Site) -> bool:
 def _place(site: Site) -> InstructionFile | None:
     """The file with an entry of our name; else one that the user keeps out of Git, a new one, a tracked one.
 
-    One with instructions of ours comes before the user's.
+    One with instructions of ours comes before the user's. `.opencode` isn't made for this: OpenCode installs
+    packages in each such folder.
     """
     files = [site.file(path) for path in opencode_config.project_files(site)]
     usable = [file for file in files if opencode_config.is_usable(site, file) and _has_room(site, file)]
+    folder = site.file(opencode_config.FOLDER).is_directory
     holding = mcp_entry.holders(site, [file.path for file in usable], KEY)
     own = [file for file in usable if file.kind is FileKind.FILE and not file.tracked]
     own.sort(key=lambda file: not _lists_ours(site, file))
-    new = opencode_config.place_for(site, "", opencode_files.ENTRIES)
-    order = (*map(site.file, holding), *own, *(file for file in usable if file == new), *usable)
-    return next(iter(order), None)
+    new = [file for file in usable if file.kind is FileKind.ABSENT and ("/" not in file.name or folder)]
+    new.sort(key=lambda file: ("/" in file.name) is not folder)
+    tracked = [file for file in usable if file.tracked]
+    return next(iter((*map(site.file, holding), *own, *new, *tracked)), None)
 
 
 def _has_room(site: Site, file: InstructionFile) -> bool:

@@ -29,6 +29,7 @@ from agent_bridge.projection import (
     mcp_settings,
     opencode_plugin,
     review,
+    skill,
 )
 from agent_bridge.projection.derived import DerivedFiles
 from agent_bridge.projection.ledger import Ledger
@@ -352,7 +353,7 @@ class Engine:
 
     def _look_around(self, survey: Survey, snapshot: Snapshot) -> tuple[Notice, ...]:
         notices = housekeeping.check_keys(self.ledger) + housekeeping.check_links(self.ledger, self.store)
-        notices += opencode_plugin.keep_current(self.ledger)
+        notices += opencode_plugin.keep_current(self.ledger) + skill.keep_current(self.ledger)
         if self.project is not None:
             tracked = self._excluder.tracked
             notices += housekeeping.tell_git(self.project, survey, snapshot, tracked, self._wall())

@@ -27,6 +27,7 @@ from agent_bridge.projection import (
     merge_driver,
     native_import,
     removed_worktrees,
+    skill,
     undo,
 )
 from agent_bridge.projection.engine import Engine, Report, global_engine
@@ -143,6 +144,8 @@ def init(project: Project, settings: Settings, *, keep_private: bool = False) ->
         withdrawn = hook_settings.withdraw_stale(project, engine.ledger, users, survey.hooked)
         if mcp_settings.withdraw_stale(project, engine.ledger, users, survey.mcp) or withdrawn:
             survey = survey_project(project, settings)
+        if not project.mcp:
+            skill.withdraw(users, project)
         engine.store.create()
         housekeeping.Excluder(project, engine.ledger).keep(survey, engine.store.scan())
         before = frozenset(fact.path for fact in engine.store.scan().facts)
@@ -196,6 +199,7 @@ def eject(project: Project, settings: Settings, *, purge: bool = False) -> Eject
         hook_context.remove(engine.state)
         hook_settings.withdraw_users(user.ledger, project)
         mcp_settings.withdraw_users(user.ledger, project)
+        done.undone += skill.withdraw(user.ledger, project)
         if last and not done.refused:
             guard.guard_private(user.store)  # homes are kept in repositories too
             done.undone += undo_all(user.ledger, user.store)
@@ -246,7 +250,7 @@ def set_keys(ledger: Ledger, edits: tuple[KeyEdit, ...]) -> None:
 def set_user_keys(settings: Settings, project: Project, survey: Survey) -> None:
     """Switch off the memories that harnesses keep for all projects, which have been imported before.
 
-    And set what hooks and our MCP server need in files that serve all projects.
+    And set what hooks and our MCP server need in files that serve all projects, and install the skill.
     """
     ledger = Ledger(paths.user_state())
     user = survey_user(settings, project.environment)
@@ -254,6 +258,7 @@ def set_user_keys(settings: Settings, project: Project, survey: Survey) -> None:
     edits = (*native_off, *user.keys, *user_edits(project, survey.hooked), *survey.mcp.user)
     with files.locked(paths.user_state() / "lock", timeout=settings.lock_timeout_s, purpose=_PURPOSE):
         set_keys(ledger, edits)
+        skill.install(ledger, survey.skill)
 
 
 def keep_merge_driver(ledger: Ledger, survey: Survey) -> None:

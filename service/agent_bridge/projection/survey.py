@@ -11,16 +11,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from agent_bridge import git
+from agent_bridge import git, paths
 from agent_bridge.config import Settings
 from agent_bridge.harnesses import all_harnesses, managed_block
 from agent_bridge.harnesses.base import Adoption, Carrier, Harness, KeyEdit, LinkEdit, Notice, Scope, Site
 from agent_bridge.harnesses.in_use import active
 from agent_bridge.harnesses.observe import observe_site, observe_user
 from agent_bridge.projection.hooked import Hooked, hooked, own_edits
+from agent_bridge.projection.ledger import Ledger
 from agent_bridge.projection.legacy_signs import tell_signs
 from agent_bridge.projection.mcp_settings import Wiring, wiring
 from agent_bridge.projection.plan import item_texts
+from agent_bridge.projection.skill import Choice, choose
 from agent_bridge.projection.targets import Layout, lay_out, served
 from agent_bridge.projects import ENVIRONMENT_NAMES, Project, load_projects
 
@@ -51,6 +53,7 @@ class Survey:
     unserved: tuple[str, ...] = ()
     hooked: tuple[Hooked, ...] = ()
     mcp: Wiring = field(default_factory=Wiring)
+    skill: Choice = field(default_factory=Choice)
 
 
 def survey_project(project: Project, settings: Settings) -> Survey:
@@ -72,6 +75,7 @@ def survey_project(project: Project, settings: Settings) -> Survey:
     layout = lay_out(carriers, budget=settings.block_budget, private_store=project.mode == "local")
     by_hook = hooked(project, used, main)
     mcp = wiring(project, used, sites)
+    skill = choose(project, used, main, Ledger(paths.user_state()))
     reached = {*served(layout.targets), *(one.name for one in by_hook)}
     keys = tuple(edit for site in sites for harness in used for edit in harness.key_edits(site))
     return Survey(
@@ -87,11 +91,13 @@ def survey_project(project: Project, settings: Settings) -> Survey:
         + _notices(sites, harnesses)
         + layout.notices
         + mcp.notices
+        + skill.notices
         + tell_signs(project),
         heard=_heard(main, harnesses, settings),
         unserved=tuple(harness.title for harness in used if harness.name not in reached),
         hooked=by_hook,
         mcp=mcp,
+        skill=skill,
     )
 
 
