@@ -15,10 +15,12 @@ from agent_bridge.mcp import memory_lookup as lookup
 from agent_bridge.mcp import memory_places as places
 from agent_bridge.mcp.call import Call
 from agent_bridge.mcp.memory_parameters import Forget, ListMemory, Recall, Remember, UpdateMemory
+from agent_bridge.mcp.memory_text import Shown
 from agent_bridge.mcp.ports import StorePlace
 from agent_bridge.mcp.tool import Answer, Hints, Tool
 from agent_bridge.memory.draft import Draft
 from agent_bridge.memory.fact import Fact
+from agent_bridge.memory.presentable import presentable
 
 _SESSION_ID = re.compile(r"[A-Za-z0-9._:-]{1,100}")
 _ADDED_BY = "mcp"
@@ -43,7 +45,7 @@ async def remember(call: Call, wanted: Remember) -> Answer:
         added = await asyncio.wrap_future(session.memory.add(place, draft))
     except DuplicateError as error:
         return await asyncio.to_thread(_already_known, call, place, error.fact_id)
-    shown = await asyncio.to_thread(lookup.shown, session.memory, place, added.fact)
+    shown = Shown(presentable(added.fact), place.scope, added.is_private)
     return answers.remembered(shown, added.similar)
 
 

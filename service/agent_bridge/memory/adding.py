@@ -6,7 +6,7 @@ Who calls holds the store's lock.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
@@ -17,16 +17,19 @@ from agent_bridge.memory import naming, similarity
 from agent_bridge.memory.draft import Draft
 from agent_bridge.memory.fact import Fact, parse_fact, plain_body
 from agent_bridge.memory.finding import Similar, gone
+from agent_bridge.memory.snapshot import Snapshot
 
 _TRIES = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """A fact that was added, and those it resembles, the most similar first."""
+    """A fact that was added, those it resembles, the most similar first, and whether it stays out of tracked
+    files."""
 
     fact: Fact
     similar: list[Similar]
+    is_private: bool = False
 
 
 class Adding:
@@ -36,22 +39,26 @@ class Adding:
         self,
         root: Path,
         facts: Iterable[Fact],
-        *,
         now: datetime,
         threshold: float,
         keep_dir: Path,
+        words: Mapping[str, frozenset[str]],
+        *,
         sync: bool = True,
     ) -> None:
         """`facts` are those below `root`; `threshold`: the part of their words that similar texts share.
 
-        `sync` False leaves it to the caller that files survive a power cut.
+        `words` are the words of texts by hash, as far as they are known from earlier; `sync` False leaves
+        it to the caller that files survive a power cut.
         """
         self._root = root
         self._facts = list(facts)
-        self._words: dict[str, frozenset[str]] = {}
+        self.words: dict[str, frozenset[str]] = {}
         self._ids_by_text: dict[str, str] = {}
         for fact in self._facts:
             self._ids_by_text.setdefault(fact.text_hash, fact.id)
+            known = words.get(fact.text_hash)
+            self.words[fact.text_hash] = similarity.words(fact.body) if known is None else known
         self._now = now
         self._threshold = threshold
         self._keep_dir = keep_dir
@@ -79,36 +86,36 @@ class Adding:
 
     def _learn(self, fact: Fact) -> Added:
         words = similarity.words(fact.body)
-        alike = [one for other in self._facts if (one := self._compare(words, other)) is not None]
+        alike = self._alike(words)
         self._facts.append(fact)
-        self._words[fact.path] = words
+        self.words[fact.text_hash] = words
         self._ids_by_text[fact.text_hash] = fact.id
         self._number = max(self._number, naming.next_number([fact.id], self._now))
         return Added(fact, sorted(alike, key=lambda one: (-one.score, one.fact.id)))
 
-    def _compare(self, words: frozenset[str], other: Fact) -> Similar | None:
-        theirs = self._words.get(other.path)
-        if theirs is None:
-            theirs = self._words[other.path] = similarity.words(other.body)
-        score = similarity.jaccard(words, theirs)
-        if not words or score < self._threshold:
-            return None
-        return Similar(other, score, similarity.why(words, theirs))
+    def _alike(self, words: frozenset[str]) -> list[Similar]:
+        found = []
+        size, least = len(words), self._threshold
+        for other in self._facts if words else ():
+            theirs = self.words[other.text_hash]
+            # `jaccard` multiplied out: there are thousands of texts, and most aren't alike.
+            shared = len(words & theirs)
+            if shared >= least * (size + len(theirs) - shared):
+                score = similarity.jaccard(words, theirs)
+                found.append(Similar(other, score, similarity.why(words, theirs)))
+        return found
 
 
-def as_seen(
-    done: Sequence[Added | AgentBridgeError], facts: Iterable[Fact]
-) -> list[Added | AgentBridgeError]:
-    """The same with these facts, which are what the store holds by now."""
-    by_path = {fact.path: fact for fact in facts}
-    return [
-        one
-        if isinstance(one, AgentBridgeError)
-        else Added(by_path[one.fact.path], one.similar)
-        if one.fact.path in by_path
-        else gone(one.fact.path)
-        for one in done
-    ]
+def as_seen(done: Sequence[Added | AgentBridgeError], snapshot: Snapshot) -> list[Added | AgentBridgeError]:
+    """The same with the facts of this snapshot, which is what the store holds by now."""
+    by_path = {fact.path: fact for fact in snapshot.facts}
+    private = {fact.path for fact in (*snapshot.private, *snapshot.withheld)}
+
+    def settled(path: str, similar: list[Similar]) -> Added | AgentBridgeError:
+        fact = by_path.get(path)
+        return gone(path) if fact is None else Added(fact, similar, path in private)
+
+    return [settled(one.fact.path, one.similar) if isinstance(one, Added) else one for one in done]
 
 
 def create_new(

@@ -62,6 +62,11 @@ class Known:
         return self.digest == other.digest and self.problem == other.problem
 
 
+def is_same(before: Known | None, now: Known | None) -> bool:
+    """Whether nothing changed between two looks at a file; None: it wasn't there."""
+    return now is before or (now is not None and before is not None and now.says_the_same(before))
+
+
 @dataclass(frozen=True, slots=True)
 class Listing:
     """One walk: candidates (path below the store -> signature; real path where a link led), problems."""

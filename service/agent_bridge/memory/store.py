@@ -63,6 +63,7 @@ class Store:
         self._listing_problems: tuple[Problem, ...] = ()
         self._judged: object = None
         self._snapshot: Snapshot | None = None
+        self._words: dict[str, frozenset[str]] = {}
 
     # --- reading
 
@@ -106,9 +107,7 @@ class Store:
             one = scan.read(root, relative, None, before)
             if one is not None:
                 now[relative] = one
-            same = same and (
-                one is before or (one is not None and before is not None and one.says_the_same(before))
-            )
+            same = same and scan.is_same(before, one)
         return self._settle(now, self._listing_problems, unchanged=same)
 
     def find(self, key: str) -> Fact:
@@ -358,9 +357,10 @@ class Store:
     def _begin_adding(self, moment: datetime, *, sync: bool) -> Adding:
         facts = self.scan().facts
         self.create()
-        return Adding(
-            self.root, facts, now=moment, threshold=self._threshold, keep_dir=self._keep_dir, sync=sync
-        )
+        known = (self._threshold, self._keep_dir, self._words)
+        adding = Adding(self.root, facts, moment, *known, sync=sync)
+        self._words = adding.words
+        return adding
 
     def _settle_added(
         self, drafts: Sequence[Draft], done: list[Added | AgentBridgeError]
@@ -371,7 +371,7 @@ class Store:
             return done
         if len(drafts) > 1:
             files.sync_all(paths)
-        settled = as_seen(done, self.refresh(*paths).facts)
+        settled = as_seen(done, self.refresh(*paths))
         wanted = [one for draft, one in zip(drafts, settled, strict=True) if draft.private]
         private = [one.fact for one in wanted if isinstance(one, Added)]
         if private:
