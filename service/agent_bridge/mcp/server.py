@@ -40,6 +40,10 @@ ROOTS_SECONDS = 5.0
 """What a client gets to tell its roots; until then its calls wait, and then it works where it was started."""
 MOST_CALLS = 256
 """Calls of one client that may be under way at a time."""
+HIDES_TEXT = frozenset({"claude-code", "codex"})
+"""Kinds of clients whose model sees the data of a result in place of its text, where there are both (Claude
+Code 2.1.332, Codex 0.171.0, by running them). The text is what is written for a model: it says whose words it
+quotes, what was left out and what to do next. These get the text alone, which both show whole."""
 _NO_SUCH_RESOURCE = -32002
 _log = get_logger("mcp")
 # The SDK logs each request at level info.
@@ -98,7 +102,8 @@ class McpServer:
         call = Call(connected.session, request_id, is_replay)
         try:
             await self._placed(connected)
-            return _result(await run_tool(tool, call, params.arguments, self._brain.counts))
+            answer = await run_tool(tool, call, params.arguments, self._brain.counts)
+            return _result(answer, with_data=connected.session.profile not in HIDES_TEXT)
         except asyncio.CancelledError:
             call.cancelled.append(True)
             raise
@@ -161,10 +166,10 @@ class McpServer:
             await self._brain.presence.moved(connected, before)
 
 
-def _result(answer: Answer) -> types.CallToolResult:
+def _result(answer: Answer, *, with_data: bool = True) -> types.CallToolResult:
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=answer.text)],
-        structured_content=None if answer.is_error else dict(answer.data),
+        structured_content=dict(answer.data) if with_data and not answer.is_error else None,
         is_error=answer.is_error,
     )
 
