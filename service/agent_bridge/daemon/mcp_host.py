@@ -24,6 +24,7 @@ from agent_bridge.mcp import catalogue
 
 if TYPE_CHECKING:
     from agent_bridge.config import Settings
+    from agent_bridge.daemon.mcp_face import McpFace
     from agent_bridge.daemon.mcp_loop import McpLoop
     from agent_bridge.daemon.mcp_parts import McpParts
     from agent_bridge.daemon.registry_host import RegistryHost
@@ -79,6 +80,12 @@ class McpHost:
     def parts(self) -> McpParts | None:
         """What answers clients, for the other way in; None where the service can't serve the tools."""
         return None if self._stopping.is_set() else self._parts
+
+    def face(self) -> McpFace:
+        """The tools for a run of the registry, to be mounted there."""
+        from agent_bridge.daemon.mcp_face import McpFace
+
+        return McpFace(lambda: self.parts)
 
     def stop(self) -> None:
         """End it: calls under way are answered, what was asked to be remembered is written."""

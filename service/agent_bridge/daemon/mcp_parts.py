@@ -46,6 +46,9 @@ class McpParts:
         brain = self.brain()
         with self._making:
             if self._server is None:
+                from agent_bridge.mcp import sdk
+
+                sdk.load()
                 from agent_bridge.mcp.server import McpServer
 
                 self._server = McpServer(brain)

@@ -12,6 +12,7 @@ import select
 import socket
 import threading
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from agent_bridge import paths
@@ -25,6 +26,7 @@ from agent_bridge.registry.token import TokenFile
 
 if TYPE_CHECKING:
     from agent_bridge.config import Settings
+    from agent_bridge.registry.mounted import Mounted
     from agent_bridge.registry.server import RegistryServer
 
 STOP_SECONDS = 5.0
@@ -59,6 +61,8 @@ class RegistryHost:
         self._server: RegistryServer | None = None
         self._sweeps: Sweeps | None = None
         self._figures = FiguresKeeper()
+        self.mount: Callable[[], Mounted] | None = None
+        """Makes what answers `/mcp` in each run of the registry; set before `start`."""
 
     def start(self) -> None:
         """Listen, and write down where. What can't be done is told by `describe`; nothing is raised."""
@@ -224,7 +228,7 @@ class RegistryHost:
         try:
             from agent_bridge.registry.server import RegistryServer
 
-            server = RegistryServer(listener, self._token, self._settings)
+            server = RegistryServer(listener, self._token, self._settings, mount=self.mount)
             self._server = server
             server.run(lambda: self._has_started(server))
         except (Exception, SystemExit) as error:  # noqa: BLE001 (nothing of it may reach the projections)

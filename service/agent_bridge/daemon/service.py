@@ -105,9 +105,10 @@ def _react(
     watches = WatchSet(inbox.put, open_watcher, polling=settings.polling)
     jobs = Jobs(lambda name: inbox.put(DueJob(name)))
     registry = RegistryHost(settings)
+    tools = McpHost(settings, registry)
+    registry.mount = tools.face
     registry.start()
     board.registry = registry.describe
-    tools = McpHost(settings, registry)
     tools.start()
     board.mcp = tools.describe
 

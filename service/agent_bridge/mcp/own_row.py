@@ -36,7 +36,7 @@ def row_of(session: Session, root: Path) -> AgentRow:
         project_name=project_name,
         client_name=client_name,
         client_version=one_line(hello.client_version, _NAME_MOST),
-        pid=hello.parent_pid,
+        pid=hello.parent_pid or None,
     )
 
 

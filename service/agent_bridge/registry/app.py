@@ -14,12 +14,14 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 
 from agent_bridge.channel.errors import ChannelError
+from agent_bridge.channel.model import GLOBAL_IDENTITY
 from agent_bridge.registry import routes
 from agent_bridge.registry.ag_ui import AgUiRoute
 from agent_bridge.registry.answers import Answer, Receive, Scope, as_json
 from agent_bridge.registry.answers import Send as SendBack
 from agent_bridge.registry.calls import CALLER, Call, GoneError
 from agent_bridge.registry.errors_on_wire import Refusals, closing
+from agent_bridge.registry.mounted import MCP_METHODS, MCP_PATH
 from agent_bridge.registry.openapi import document
 from agent_bridge.registry.security import Caller
 from agent_bridge.registry.sockets import Endpoint
@@ -29,20 +31,23 @@ if TYPE_CHECKING:
 
     from agent_bridge.config import Settings
     from agent_bridge.registry.hub import Hub
+    from agent_bridge.registry.mounted import Mounted
     from agent_bridge.registry.security import Access
 
 Answering = Callable[[Call, SendBack], Awaitable[None]]
 
 
-def make_app(hub: Hub, access: Access, _settings: Settings) -> Registry:
-    """The application for uvicorn. How large a body may be stands in `access`, and may change."""
-    return Registry(hub, access)
+def make_app(hub: Hub, access: Access, _settings: Settings, mounted: Mounted | None = None) -> Registry:
+    """The application for uvicorn. How large a body may be stands in `access`, and may change.
+
+    `mounted` answers `/mcp`."""
+    return Registry(hub, access, mounted)
 
 
 class Registry:
     """Lets in whom `access` lets in, and answers them; keeps count of what was refused or failed."""
 
-    def __init__(self, hub: Hub, access: Access) -> None:
+    def __init__(self, hub: Hub, access: Access, mounted: Mounted | None = None) -> None:
         self.refusals = Refusals(hub.traffic)
         self._access = access
         endpoints = {
@@ -50,6 +55,9 @@ class Registry:
             for method, path, handler in routes.handlers(hub, access.dashboard)
         }
         endpoints["POST", routes.AG_UI] = _Endpoint(AgUiRoute(hub).run, self.refusals, access)
+        if mounted is not None:
+            tools = _Endpoint(_passed_on(mounted), self.refusals, access)
+            endpoints |= {(method, MCP_PATH): tools for method in MCP_METHODS}
         self._send_message = endpoints["POST", routes.SEND]
         self._routed = _fastapi(endpoints, Endpoint(hub, identity_of))
 
@@ -117,6 +125,15 @@ class _Endpoint:
 def _at_once(handler: routes.Handler) -> Answering:
     async def answer(call: Call, send: SendBack) -> None:
         await (await handler(call)).send(send)
+
+    return answer
+
+
+def _passed_on(mounted: Mounted) -> Answering:
+    async def answer(call: Call, send: SendBack) -> None:
+        # A cookie that may see everything works in one identity here, as everybody else.
+        identity = call.caller.writes_as or GLOBAL_IDENTITY
+        await mounted.answer(call.scope, call.receive, send, identity, call.limit)
 
     return answer
 

@@ -26,6 +26,7 @@ from agent_bridge.registry.sockets import uvicorn_options
 if TYPE_CHECKING:
     from agent_bridge.channel.storage.store import Store
     from agent_bridge.config import Settings
+    from agent_bridge.registry.mounted import Mounted
     from agent_bridge.registry.token import TokenFile
 
 DRAIN_SECONDS = 2
@@ -44,7 +45,7 @@ class RegistryServer:
     """One run of the registry on a listening socket, which stays open: callers between two runs wait.
 
     `run` is for a thread of its own; everything else may be called from any thread. Clock and database are
-    the machine's and the settings' where none are given.
+    the machine's and the settings' where none are given; `mount` makes what answers `/mcp`.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class RegistryServer:
         *,
         timeline: Timeline | None = None,
         place: Place | None = None,
+        mount: Callable[[], Mounted] | None = None,
     ) -> None:
         self.listener = listener
         self._settings = settings
@@ -64,7 +66,8 @@ class RegistryServer:
         self._server: _Uvicorn | None = None
         self.timeline = timeline or Timeline()
         self.hub = Hub(place or Place.of(settings.database_url), self.timeline, settings)
-        self._app = make_app(self.hub, self._access, settings)
+        self._mounted = None if mount is None else mount()
+        self._app = make_app(self.hub, self._access, settings, self._mounted)
 
     @property
     def store(self) -> Store:
@@ -141,7 +144,7 @@ class RegistryServer:
             setattr(server.config, name, value)
 
     async def _serve(self, started: Callable[[], None]) -> None:
-        self._server = _Uvicorn(self._config(), self.hub, started)
+        self._server = _Uvicorn(self._config(), self.hub, self._mounted, started)
         try:
             await self.hub.start()
             _spare_the_collector()
@@ -167,10 +170,13 @@ class RegistryServer:
 class _Uvicorn(uvicorn.Server):
     """uvicorn that sleeps until it is told to end, rather than look ten times a second."""
 
-    def __init__(self, config: uvicorn.Config, hub: Hub, started: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, hub: Hub, mounted: Mounted | None, started: Callable[[], None]
+    ) -> None:
         super().__init__(config)
         self.told = asyncio.Event()
         self._hub = hub
+        self._mounted = mounted
         self._tell_started = started
 
     async def main_loop(self) -> None:
@@ -181,6 +187,8 @@ class _Uvicorn(uvicorn.Server):
         """Nobody new; sockets hear 1001 from the hub, which uvicorn would close with 1012."""
         for server in self.servers:
             server.close()
+        if self._mounted is not None:
+            await self._mounted.close()
         await self._hub.stop()
         await super().shutdown(sockets)
 
