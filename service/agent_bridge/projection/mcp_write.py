@@ -35,8 +35,11 @@ def write_project(project: Project, settings: Settings, only: Collection[str]) -
         used = survey.sites[0].used
         chosen = [one for one in all_harnesses() if one.name in used and (not only or one.name in only)]
         wired = mcp_settings.wiring(project, chosen, survey.sites)
-        housekeeping.Excluder(project, engine.ledger).keep(survey, engine.store.scan())
         setup.set_keys(engine.ledger, wired.own)
+        # Now that the ledger says which of the files are ours: those stay out of Git.
+        housekeeping.Excluder(project, engine.ledger).keep(
+            survey_project(project, settings), engine.store.scan()
+        )
         setup.set_keys(users, wired.user)
     return wired
 
