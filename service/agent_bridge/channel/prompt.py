@@ -74,6 +74,8 @@ def fenced(content: str, *beside: str) -> str:
 def cleaned(content: str) -> str:
     """A content with plain line breaks, without what changes a terminal or hides from a reader, and without
     half characters."""
+    if content.replace("\n", "").replace("\t", "").isprintable():
+        return content  # as nearly all are, and large ones are told so a hundred times faster
     text = _UNSEEN.sub("", _BREAKS.sub("\n", content))
     return _SURROGATES.sub("\ufffd", text)
 

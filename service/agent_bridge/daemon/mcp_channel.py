@@ -30,6 +30,8 @@ RETURN_SECONDS: Final = 3.0
 """What one that failed gets to come back."""
 ANSWER_SECONDS: Final = 30.0
 """What it gets for an answer, a slow disk's commit included."""
+LAST_SECONDS: Final = 2.0
+"""What the last answers of one that ends may take."""
 _LOOK_SECONDS = 0.025
 _CHECK_SECONDS = 0.5
 """Between two looks whether the registry that was asked is still the one that runs."""
@@ -38,7 +40,7 @@ T = TypeVar("T")
 
 
 class ServiceChannel:
-    """`mcp.ports.ChannelPort` over the registry of this process. Used on one loop."""
+    """`mcp.ports.ChannelPort` over the registry of this process, from any loop, the registry's own too."""
 
     def __init__(self, host: RegistryHost) -> None:
         self._host = host
@@ -87,6 +89,7 @@ class ServiceChannel:
         return await self._ask(
             lambda hub: hub.receipts.settled(hub, identity, message_id, states, seconds),
             seconds + ANSWER_SECONDS,
+            repeats=False,
         )
 
     def describe_url(self) -> str:
@@ -99,29 +102,44 @@ class ServiceChannel:
 
         return await self._ask(call, ANSWER_SECONDS)
 
-    async def _ask(self, question: Callable[[Hub], Coroutine[Any, Any, T]], seconds: float) -> T:
+    async def _ask(
+        self, question: Callable[[Hub], Coroutine[Any, Any, T]], seconds: float, *, repeats: bool = True
+    ) -> T:
+        """The answer. A registry that ends meanwhile is asked once more when it is back, where the question
+        `repeats`: messages have ids of their own, all else may be done twice."""
+        try:
+            return await self._asked(question, seconds)
+        except _EndedError:
+            if not repeats:
+                raise
+        return await self._asked(question, seconds)
+
+    async def _asked(self, question: Callable[[Hub], Coroutine[Any, Any, T]], seconds: float) -> T:
         server = await self._loaded()
         try:
-            waiting = server.submit(question(server.hub))
+            answer = asyncio.wrap_future(server.submit(question(server.hub)))
+            try:
+                return await self._waited_for(server, answer, seconds)
+            finally:
+                answer.cancel()
         except StorageError:
-            raise self._gone() from None
-        answer = asyncio.wrap_future(waiting)
-        until = asyncio.get_running_loop().time() + seconds
-        try:
-            while not answer.done():
-                left = until - asyncio.get_running_loop().time()
-                if self._host.running() is not server:
-                    # Its last answers come within moments; what is open after that never comes.
-                    await asyncio.wait({answer}, timeout=_CHECK_SECONDS)
-                    break
-                if left <= 0:
-                    raise NotRunningError("The registry doesn't answer", detail=f"waited {seconds:g} s")
-                await asyncio.wait({answer}, timeout=min(left, _CHECK_SECONDS))
-            if not answer.done() or answer.cancelled():
-                raise self._gone()
-            return answer.result()
-        finally:
-            answer.cancel()
+            if self._host.running() is server:
+                raise
+            raise self._ended() from None
+
+    async def _waited_for(self, server: RegistryServer, answer: asyncio.Future[T], seconds: float) -> T:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        while not answer.done() and self._host.running() is server:
+            left = until - loop.time()
+            if left <= 0:
+                raise NotRunningError("The registry doesn't answer", detail=f"waited {seconds:g} s")
+            await asyncio.wait({answer}, timeout=min(left, _CHECK_SECONDS))
+        # Of one that has ended the last answers come within moments; what is open after that never comes.
+        await asyncio.wait({answer}, timeout=LAST_SECONDS)
+        if not answer.done() or answer.cancelled():
+            raise self._ended()
+        return answer.result()
 
     async def _loaded(self) -> RegistryServer:
         self._host.want()
@@ -130,7 +148,7 @@ class ServiceChannel:
         while (server := self._host.running()) is None:
             waited = loop.time() - began
             reason = self._host.why_not()
-            if waited > (LOAD_SECONDS if reason is None else RETURN_SECONDS):
+            if self._host.is_over or waited > (LOAD_SECONDS if reason is None else RETURN_SECONDS):
                 raise NotRunningError(
                     "The registry of messages isn't there",
                     detail=reason or f"it is still being loaded after {waited:.0f} s",
@@ -139,12 +157,16 @@ class ServiceChannel:
             await asyncio.sleep(_LOOK_SECONDS)
         return server
 
-    def _gone(self) -> NotRunningError:
-        return NotRunningError(
+    def _ended(self) -> _EndedError:
+        return _EndedError(
             "The registry of messages ended meanwhile",
             detail=self._host.why_not() or "it is coming back",
             remedy="Whether it was done isn't known: look, or try again in a while.",
         )
+
+
+class _EndedError(NotRunningError):
+    """The registry that was asked has ended before it answered."""
 
 
 def _check_size(content: str, most: int) -> None:

@@ -113,7 +113,14 @@ class RegistryHost:
 
     def running(self) -> RegistryServer | None:
         """The registry if it answers now. From any thread."""
-        return self._server if self._state == "ok" and not self._stopping.is_set() else None
+        server = self._server
+        is_there = self._state == "ok" and not self._stopping.is_set()
+        return server if is_there and server is not None and not server.hub.is_stopping else None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it was stopped, or has no port to listen on: it won't answer any more."""
+        return self._stopping.is_set() or self._thread is None
 
     def why_not(self) -> str | None:
         """Why it can't answer for now, as a sentence; None while it is loaded, or works."""

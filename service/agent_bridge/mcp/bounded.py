@@ -9,8 +9,8 @@ from typing import Any
 
 from agent_bridge.mcp.tool import ANSWER_BYTES
 
-HEAD_BYTES = 3_000
-"""What of an answer is left for what stands around its parts."""
+HEAD_BYTES = 6_000
+"""What of an answer is left for what stands around its parts: ids may have 800 bytes each."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,12 +28,14 @@ if TYPE_CHECKING:
 
 View = Literal["pending", "expired", "all"]
 
-PENDING_SHOWN = 5
+PENDING_SHOWN = 3
 """Messages of one thread that a list shows; the thread itself has the others."""
 OUTBOUND_SHOWN = 10
 OUTBOUND_BYTES = 6_000
 _STEP = 5
-_LEAST = 2_500
+_AROUND = 2_000
+"""Bytes of what stands around a thread's messages, as a rule."""
+_LEAST = 4_000
 """Bytes that a thread in full needs at least; where fewer are left it is for the next page."""
 
 
@@ -82,6 +84,8 @@ def listing(
             found.next = last
             break
         part, shown = _entry(store, reader, thread, left if in_full else None)
+        if part.weight() > left and not found.parts:
+            part, shown = _entry(store, reader, thread, None)  # which has room in any case
         if part.weight() > left or (in_full and left < _LEAST and found.parts):
             found.next = last
             break
@@ -208,11 +212,10 @@ def _name(one: Conversation) -> tuple[str, int, str]:
 def _entry(store: Store, reader: Reader, thread: _Thread, room: int | None) -> tuple[Part, list[Shown]]:
     """A thread; its messages in full, as far as there is room, where `room` says how much."""
     newest = next(_messages(store, reader, thread.conversation_id, None))
-    last = previewed(newest)
     pending = [
         previewed(message)
         for name in thread.pending[:PENDING_SHOWN]
-        if (message := store.message(reader.identity, name)) is not None
+        if (message := newest if name == newest.message_id else store.message(reader.identity, name))
     ]
     asking = next((one.message for one in pending if one.message.expects_response), None)
     status = "active" if thread.status == "pending" and asking is None else thread.status
@@ -231,20 +234,20 @@ def _entry(store: Store, reader: Reader, thread: _Thread, room: int | None) -> t
         title += f", with {one_line(peer.name, 80)} ({peer_of(peer).label})"
     if asking is not None and asking.expires_at is not None:
         data["expiresAt"] = asking.expires_at
-    lines, shown = [title], list(pending)
+    lines = [title]
     data["pendingMessages"] = [one.part.data for one in pending]
     data["pendingCount"] = len(thread.pending)
     if room is not None:
-        messages, more = _in_full(store, reader, thread.conversation_id, room - 1_500)
-        shown = messages
+        shown, more = _in_full(store, reader, thread.conversation_id, room - _AROUND)
         data["pendingMessages"] = [{"messageId": one.message.message_id} for one in pending]
-        data["messages"] = [one.part.data for one in messages]
-        lines += [one.part.text for one in messages]
+        data["messages"] = [one.part.data for one in shown]
+        lines += [one.part.text for one in shown]
         if more:
             data["earlierMessages"] = True
             lines.append(f"Earlier ones: channel_inbox(conversationId={quoted(thread.conversation_id)})")
     else:
-        lines += [one.part.text for one in pending or [last]]
+        shown = pending or [previewed(newest)]
+        lines += [one.part.text for one in shown]
         if len(thread.pending) > len(pending):
             lines.append(
                 f"{len(thread.pending) - len(pending)} more await you here:"

@@ -14,11 +14,13 @@ from agent_bridge.channel.ids import MAX_ID
 from agent_bridge.channel.model import AckState, Message
 from agent_bridge.channel.plain import one_line
 from agent_bridge.channel.prompt import cleaned, fenced
-from agent_bridge.mcp.bounded import Part, first_bytes, quoted
+from agent_bridge.mcp.bounded import Part, bytes_of, first_bytes, quoted
 
 PREVIEW = 160
 """Characters of a text that are shown where all of it isn't asked for."""
 _NAME = 80
+_AROUND = 400
+"""Bytes of fence, offsets and the like around a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +57,14 @@ def whole(message: Message, most: int, *, offset: int = 0, can_be_cut: bool = Tr
     to be cut and may not be."""
     text = cleaned(message.content)
     offset = min(offset, len(text))
-    room = most - 1_500 - 2 * len(message.message_id)
-    shown = first_bytes(text[offset:], max(room, 0))
+    head, data = _head(message), _data(message, len(text))
+    around = Part(head, data).weight() + _AROUND + bytes_of(message.message_id)
+    shown = first_bytes(text[offset:], max(most - around, 0))
     end = offset + len(shown)
     if end < len(text) and (not can_be_cut or not shown):
         return None
-    lines = [_head(message), fenced(shown, message.message_id, message.from_agent_id)]
-    data = _data(message, len(text)) | {"content": shown}
+    lines = [head, fenced(shown, message.message_id, message.from_agent_id)]
+    data["content"] = shown
     if offset or end < len(text):
         lines.append(f"(Characters {offset:,} to {end:,} of {len(text):,}.)")
         data |= {"offset": offset}

@@ -83,7 +83,8 @@ class Hub:
         self._held: dict[Peer, None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._bytes = 0
-        self._is_stopping = False
+        self.is_stopping = False
+        """It ends, or has ended: nothing new is to be asked of it."""
         self._news = None if place.is_sqlite else News(self)
         self._looked = timeline.now().steady
 
@@ -106,9 +107,9 @@ class Hub:
     async def stop(self) -> None:
         """Carry out and answer what was submitted, close all sockets (1001) and the store. Done once, however
         often it is called."""
-        if self._is_stopping:
+        if self.is_stopping:
             return
-        self._is_stopping = True
+        self.is_stopping = True
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -149,6 +150,8 @@ class Hub:
 
     async def read(self, function: Callable[[Store], T]) -> T:
         """What `function` reads from the store, on a thread of a small pool. Raises what it raises."""
+        if self.is_stopping:
+            raise StorageError("The registry has ended")
         return await self._loop.run_in_executor(self._readers, function, self.store)
 
     def publish(self, happened: Iterable[Event]) -> None:
@@ -307,7 +310,7 @@ class Hub:
             self._loop.call_soon_threadsafe(self._hear)
 
     def _hear(self) -> None:
-        if self._news is not None and not self._is_stopping:
+        if self._news is not None and not self.is_stopping:
             self._news.hear()
 
     def _settle(self, settled: Sequence[Settled], epoch: str, reached: int) -> None:
