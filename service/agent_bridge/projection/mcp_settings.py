@@ -154,8 +154,11 @@ def _is_theirs(data: bytes, server: Key, ours: Sequence[KeyEdit], records: Mappi
     """Whether a person wrote the entry at the key `server`, or has changed what we wrote there."""
     if apply.get_key(ours[0].format, data, server) is ABSENT:
         return False
+    begun = any(edit.key in records for edit in ours)
     for edit in ours:
         current = apply.get_key(edit.format, data, edit.key)
+        if begun and current is ABSENT:
+            continue  # a former value of ours was taken out just now
         record = records.get(edit.key)
         as_recorded = record is not None and apply.is_value(current, record.ours)
         if not (as_recorded or apply.is_value(current, json.dumps(edit.value))):
