@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_bridge.harnesses import claude_mcp, codex_mcp
+from agent_bridge.harnesses import antigravity_mcp, claude_mcp, codex_mcp, gemini_mcp, opencode_mcp
 from agent_bridge.harnesses.base import KeyEdit, Site
 from agent_bridge.projection import apply, undo
 from agent_bridge.projection.ledger import Ledger
@@ -24,6 +24,9 @@ def edits_for(case: Path, place: Path) -> tuple[KeyEdit, ...]:
         "claude": claude_mcp.edits(site, may_change_settings=False),
         "settings": claude_mcp.edits(site, may_change_settings=True)[1:],
         "codex": codex_mcp.edits(site, ("agent-bridge-mcp",)),
+        "opencode": opencode_mcp.edits(site),
+        "gemini": gemini_mcp.edits(site),
+        "antigravity": antigravity_mcp.edits(site),
     }[case.parent.name]
     return tuple(
         KeyEdit(place, edit.format, edit.key, edit.value, edit.why, element=edit.element) for edit in wanted
@@ -31,8 +34,15 @@ def edits_for(case: Path, place: Path) -> tuple[KeyEdit, ...]:
 
 
 def test_there_are_cases_of_each_client() -> None:
-    assert {case.parent.name for case in CASES} == {"claude", "settings", "codex"}
-    assert len(CASES) >= 20
+    assert {case.parent.name for case in CASES} == {
+        "claude",
+        "settings",
+        "codex",
+        "opencode",
+        "gemini",
+        "antigravity",
+    }
+    assert len(CASES) >= 35
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}-{case.name}")
