@@ -13,11 +13,14 @@ import typer
 import readme
 from agent_bridge import errors
 from agent_bridge.cli.app import _application
+from agent_bridge.cli.mcp_entries import CLIENTS
 from agent_bridge.cli.result import Result
 from agent_bridge.config import KEYS, Settings, meanings
 from agent_bridge.daemon.jobs import Jobs
 from agent_bridge.daemon.status import State, StatusBoard, empty_document
 from agent_bridge.daemon.supervisor import Unit, _describe
+from agent_bridge.harnesses import all_harnesses
+from agent_bridge.mcp.tools import all_tools
 from agent_bridge.memory import fact, index
 
 _EXIT_CODES = {
@@ -38,7 +41,11 @@ def _commands() -> dict[str, set[str]]:
             title = f"{prefix} {name}".strip()
             is_group = bool(getattr(command, "commands", None))
             if not command.hidden and (not is_group or command.invoke_without_command):
-                found[title] = {option for parameter in command.params for option in parameter.opts}
+                found[title] = {
+                    option
+                    for parameter in command.params
+                    for option in (*parameter.opts, *parameter.secondary_opts)
+                }
             walk(command, title)
 
     walk(typer.main.get_command(_application([]).app), "")
@@ -80,6 +87,16 @@ def test_commands_in_the_text_exist(text: str) -> None:
     name = next((f"{words[0]} {word}" for word in words[1:2] if f"{words[0]} {word}" in COMMANDS), words[0])
     assert name in COMMANDS
     assert {word for word in words if word.startswith("--")} <= COMMANDS[name]
+
+
+def test_the_tools_are_those_that_agents_get() -> None:
+    assert readme.first_codes("tools") == [tool.name for tool in all_tools()]
+
+
+def test_the_clients_are_those_that_can_be_given_the_tools() -> None:
+    titles = {harness.name: harness.title for harness in all_harnesses()}
+
+    assert [row[0] for row in readme.rows("clients")] == [titles[name] for name in CLIENTS]
 
 
 def test_exit_codes() -> None:
@@ -125,6 +142,8 @@ def test_the_status_keys_are_those_of_the_document() -> None:
     assert set(jobs.describe()[0]) <= set(readme.codes(rows["jobs"]))
     told = {key.removeprefix("registry.").removesuffix("[]") for key in rows if key.startswith("registry.")}
     assert told == set(document["registry"])
+    told = {key.removeprefix("mcp.").removesuffix("[]") for key in rows if key.startswith("mcp.")}
+    assert told == set(document["mcp"])
     assert set(document["loop"]) <= set(readme.codes(rows["loop"]))
     assert {state.value for state in State} == set(readme.codes(rows["state"]))
 
