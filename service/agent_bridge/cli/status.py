@@ -89,6 +89,7 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
         yield "memory of all projects"
         yield from map(_indented, _project_lines(whole))
     yield from map(_indented, _registry_lines(document.get("registry") or {}))
+    yield from map(_indented, _tools_lines(document.get("mcp") or {}))
 
 
 def _registry_lines(registry: Mapping[str, Any]) -> Iterator[str]:
@@ -106,6 +107,19 @@ def _registry_lines(registry: Mapping[str, Any]) -> Iterator[str]:
     yield f"registry {registry['url']}: " + ", ".join([str(registry.get("state")), *counts])
     for notice in registry.get("notices") or ():
         yield f"  {notice}"
+
+
+def _tools_lines(mcp: Mapping[str, Any]) -> Iterator[str]:
+    """Who uses the tools at the moment, and how much; the reasons stand above with the service's."""
+    if mcp.get("socket") is None:
+        return
+    clients = mcp.get("clients") or ()
+    programs = sorted({str(one.get("client") or "unknown") for one in clients})
+    named = f" ({', '.join(programs)})" if programs else ""
+    counts = [counted(len(clients), "client") + named, counted(mcp.get("calls") or 0, "call")]
+    yield f"tools: {mcp.get('state')}, " + ", ".join(counts)
+    if mcp.get("errors"):
+        yield f"  failed inside agent-bridge: {counted(mcp['errors'], 'call')}. {mcp.get('last_error') or ''}"
 
 
 def _project_lines(project: Mapping[str, Any]) -> Iterator[str]:

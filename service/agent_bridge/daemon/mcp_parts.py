@@ -6,8 +6,6 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from agent_bridge.daemon.mcp_channel import ServiceChannel
-
 if TYPE_CHECKING:
     from agent_bridge.config import Settings
     from agent_bridge.daemon.mcp_memory import ServiceMemory
@@ -32,6 +30,7 @@ class McpParts:
         """The tools and sessions. Blocks for some 100 ms the first time."""
         with self._making:
             if self._brain is None:
+                from agent_bridge.daemon.mcp_channel import ServiceChannel
                 from agent_bridge.daemon.mcp_memory import ServiceMemory
                 from agent_bridge.mcp.brain import Brain
                 from agent_bridge.mcp.tools import all_tools

@@ -108,6 +108,23 @@ def test_where_the_registry_answers_and_what_it_holds_is_told(monkeypatch: pytes
     ]
 
 
+def test_who_uses_the_tools_and_how_much_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    mcp = {
+        "state": "ok",
+        "socket": "/run/mcp.sock",
+        "clients": [{"client": "codex-mcp-client"}, {"client": "claude-code"}, {"client": "claude-code"}],
+        "calls": 7,
+        "errors": 1,
+        "last_error": "The tool recall failed: KeyError.",
+    }
+    monkeypatch.setattr(module, "read_status", lambda: {**DOCUMENT, "mcp": mcp})
+    (text,) = module.status().view
+    assert str(text).splitlines()[-2:] == [
+        "tools: ok, 3 clients (claude-code, codex-mcp-client), 7 calls",
+        "  failed inside agent-bridge: 1 call. The tool recall failed: KeyError.",
+    ]
+
+
 def test_a_registry_that_nobody_has_called_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     registry: dict[str, object] = {
         "state": "idle",
