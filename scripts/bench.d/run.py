@@ -12,10 +12,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from channel import channel
 from lab import Lab
+from mcp_shim import mcp
 from measure import ALL as MEMORY
 from measure import Row
 
-ALL = {**MEMORY, "channel": channel}
+ALL = {**MEMORY, "channel": channel, "mcp": mcp}
 
 
 def main() -> int:

@@ -8,6 +8,13 @@ from __future__ import annotations
 import json
 import os
 
+from agent_bridge.mcp.shim import places
+from agent_bridge.mcp.shim.notes import note
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 _LARGEST = 1024 * 1024
 _SHIPPED = os.path.join(os.path.dirname(os.path.dirname(__file__)), "catalogue.json")  # noqa: PTH118, PTH120
 
@@ -30,6 +37,15 @@ class Catalogue:
         self.instructions = instructions
         self.capabilities = capabilities
         self.tools = tools
+
+
+def load_own(env: Mapping[str, str]) -> Catalogue:
+    """The catalogue where this environment has it."""
+    try:
+        return load(places.catalogue_path(env))
+    except ValueError as error:
+        note(str(error))
+        return load(None)
 
 
 def load(path: str | None) -> Catalogue:

@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from agent_bridge.mcp.shim.relay import Relay
     from agent_bridge.mcp.shim.starter import Starter
 
-PATIENCE_S = 30.0
-"""How long a call waits for a service that is started for it."""
-UNSTARTED_PATIENCE_S = 5.0
-"""How long a call waits where the shim may start none: a service that restarts is back by then."""
 GREETING_S = 10.0
 """How long a service may take until it has answered `initialize`; its first client makes it load much."""
 _QUICK_S = (0.01, 0.5)
@@ -31,12 +27,13 @@ _RESTART_S = 3.0
 """Between the end of a start that failed and the next one."""
 _SETTLE_S = 1.0
 """After a start has failed: another one's service may be about to listen."""
-_FIRST_S = 0.2
-"""After `initialize`: by then a client that asks for its tools at once has them."""
 
 
 class Link:
-    """Connects a relay with the service. Call `step` when something has happened, and at `wakes_at`."""
+    """Connects a relay, whose client has said `initialize`, with the service.
+
+    Call `step` when something has happened, and at `wakes_at`.
+    """
 
     def __init__(
         self, relay: Relay, origin: Origin, env: Mapping[str, str], *, starts_service: bool, digest: str
@@ -51,7 +48,6 @@ class Link:
         self._cutter = LineCutter()
         self._is_welcome = False
         self._greeted_by = 0.0
-        self._known_since: float | None = None
         self._next_attempt = 0.0
         self._last_attempt = 0.0
         self._quick, self._slow = _QUICK_S[0], _SLOW_S[0]
@@ -68,11 +64,9 @@ class Link:
 
     def wakes_at(self, now: float) -> float | None:
         """When `step` has something to do although nothing happened."""
-        if self._relay.client is None:
-            return None
         moments = [self._relay.next_deadline(), self._gives_up_at]
         if self._socket is None:
-            moments.append(self._due(now))
+            moments.append(self._due())
         elif not self._relay.is_open:
             moments.append(self._greeted_by)
         if self._is_starting:
@@ -81,12 +75,8 @@ class Link:
 
     def step(self, now: float) -> None:
         """Do what is due: connect, start a service, give up on one, answer what has waited long enough."""
-        if self._relay.client is None:
-            return
-        if self._known_since is None:
-            self._known_since = now
         self._look_at_start(now)
-        if self._socket is None and now >= self._due(now):
+        if self._socket is None and now >= self._due():
             self._connect(now)
         elif self._socket is not None and not self._relay.is_open and now >= self._greeted_by:
             self._lose(now, "The service took the connection, but didn't answer.")
@@ -150,11 +140,8 @@ class Link:
     def _is_starting(self) -> bool:
         return self._starter is not None and self._starter.is_running
 
-    def _due(self, now: float) -> float:
+    def _due(self) -> float:
         """When the next attempt to connect is due."""
-        known_since = now if self._known_since is None else self._known_since
-        if not (self._relay.is_waiting or self._relay.asked_for_tools):
-            return max(self._next_attempt, known_since + _FIRST_S)
         if self._relay.is_waiting:
             return min(self._next_attempt, self._last_attempt + self._quick)
         return self._next_attempt
@@ -201,7 +188,7 @@ class Link:
         self._is_welcome = True
         self._agent_id = welcome.agent_id
         if welcome.digest != self._digest:
-            found = catalogue.load(catalogue_place(self._env))
+            found = catalogue.load_own(self._env)
             self._digest = found.digest
             self._relay.serve(found)
         self._relay.open()
@@ -259,12 +246,3 @@ class Link:
         failed = self._starter.failed if self._starter is not None else ""
         tried = f" It couldn't be started: {failed}." if failed else ""
         return f"{self._reason}{tried} Run `agent-bridge up`; `agent-bridge doctor` tells what is wrong."
-
-
-def catalogue_place(env: Mapping[str, str]) -> str | None:
-    """Where the service writes its catalogue; None where it can't have a place."""
-    try:
-        return places.catalogue_path(env)
-    except ValueError as error:
-        note(str(error))
-        return None

@@ -12,12 +12,16 @@ from agent_bridge.mcp.shim.parent import LOOK_S, Parent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agent_bridge.mcp.shim.link import Link
     from agent_bridge.mcp.shim.relay import Relay
     from agent_bridge.mcp.shim.streams import Streams
 
 ENDING_S = 0.8
 """How long answers are waited for and written once the client has closed its end; it may kill after 1 s."""
+FIRST_S = 0.2
+"""After `initialize`: by then a client that asks for its tools at once has them."""
 _FULL = 1024 * 1024
 """Bytes that may wait for a reader before nothing more is taken for it."""
 _BROKEN = select.POLLERR | select.POLLHUP | select.POLLNVAL
@@ -26,10 +30,12 @@ _BROKEN = select.POLLERR | select.POLLHUP | select.POLLNVAL
 class Loop:
     """Runs one conversation to its end."""
 
-    def __init__(self, streams: Streams, relay: Relay, link: Link) -> None:
+    def __init__(self, streams: Streams, relay: Relay, make_link: Callable[[], Link]) -> None:
         self._streams = streams
         self._relay = relay
-        self._link = link
+        self._make_link = make_link
+        self._link: Link | None = None
+        self._begun_at: float | None = None
         self._parent = Parent()
         self._cutter = LineCutter()
         self._lines: deque[bytes | None] = deque()
@@ -44,19 +50,35 @@ class Loop:
         """Until the client has closed its end and has its answers, or is gone."""
         while True:
             now = time.monotonic()
-            # Answers first: what the link does for the first time takes as long as a start of the shim.
             self._take_lines(now)
             self._write()
-            self._link.step(now)
-            self._link.flush(now)
-            self._write()
-            if self._is_over(now):
-                self._link.abandon()
+            if (link := self._linked(now)) is not None:
+                link.step(now)
+                link.flush(now)
                 self._write()
+            if self._is_over(now):
+                if link is not None:
+                    link.abandon()
+                    self._write()
                 return
             self._watch()
             for descriptor, events in self._poll.poll(self._milliseconds(now)):
                 self._happened(descriptor, events)
+
+    def close(self) -> None:
+        """Leave the service; for when `run` has ended, however it did."""
+        if self._link is not None:
+            self._link.close()
+
+    def _linked(self, now: float) -> Link | None:
+        """The link, made once the client has its first answers: its imports take as long as theirs."""
+        if self._link is None and self._relay.client is not None:
+            if self._begun_at is None:
+                self._begun_at = now
+            has_answers = self._relay.asked_for_tools or self._relay.is_waiting
+            if has_answers or now >= self._begun_at + FIRST_S:
+                self._link = self._make_link()
+        return self._link
 
     def _is_over(self, now: float) -> bool:
         if self._is_gone or (self._parent.descriptor is None and self._parent.is_gone()):
@@ -81,7 +103,7 @@ class Loop:
         wanted[self._streams.writes] = select.POLLOUT if self._relay.to_client.size else 0
         if self._parent.descriptor is not None:
             wanted[self._parent.descriptor] = select.POLLIN
-        if self._link.descriptor is not None:
+        if self._link is not None and self._link.descriptor is not None:
             out = select.POLLOUT if self._relay.to_service.size else 0
             wanted[self._link.descriptor] = out | (0 if full else select.POLLIN)
         for descriptor in self._watched.keys() - wanted.keys():
@@ -92,7 +114,11 @@ class Loop:
         self._watched = wanted
 
     def _milliseconds(self, now: float) -> float | None:
-        moments = [self._link.wakes_at(now), self._ends_at]
+        moments = [self._ends_at]
+        if self._link is not None:
+            moments.append(self._link.wakes_at(now))
+        elif self._begun_at is not None:
+            moments.append(self._begun_at + FIRST_S)
         if self._parent.descriptor is None:
             moments.append(now + LOOK_S)
         first = min((moment for moment in moments if moment is not None), default=None)
@@ -105,7 +131,7 @@ class Loop:
             self._is_gone = self._is_gone or bool(events & (select.POLLERR | select.POLLHUP))
         elif descriptor == self._parent.descriptor:
             self._is_gone = True
-        elif descriptor == self._link.descriptor and events & (select.POLLIN | _BROKEN):
+        elif self._link is not None and events & (select.POLLIN | _BROKEN):
             self._link.read(time.monotonic())
 
     def _read(self, events: int) -> None:

@@ -14,6 +14,10 @@ import sys
 
 from agent_bridge.mcp.shim.notes import note
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agent_bridge.mcp.shim.link import Link
+
 _USAGE = "agent-bridge-mcp [--project DIR] [--identity NAME] [--no-auto]"
 _WRONG_USAGE = 2
 _INTERRUPTED = 130
@@ -69,20 +73,25 @@ def _serve(project: str, identity: str, *, starts_service: bool) -> int:
     if streams is None:
         note("standard output is closed, so nothing could be answered.")
         return 1
-    from agent_bridge.mcp.shim.catalogue import load
-    from agent_bridge.mcp.shim.hello import Origin
-    from agent_bridge.mcp.shim.link import PATIENCE_S, UNSTARTED_PATIENCE_S, Link, catalogue_place
+    from agent_bridge.mcp.shim.catalogue import load_own
     from agent_bridge.mcp.shim.loop import Loop
-    from agent_bridge.mcp.shim.relay import Relay
+    from agent_bridge.mcp.shim.relay import PATIENCE_S, UNSTARTED_PATIENCE_S, Relay
 
-    found = load(catalogue_place(os.environ))
+    found = load_own(os.environ)
     relay = Relay(found, PATIENCE_S if starts_service else UNSTARTED_PATIENCE_S)
-    origin = Origin(os.environ, project, identity)
-    link = Link(relay, origin, os.environ, starts_service=starts_service, digest=found.digest)
+
+    def make_link() -> Link:
+        from agent_bridge.mcp.shim.hello import Origin
+        from agent_bridge.mcp.shim.link import Link
+
+        origin = Origin(os.environ, project, identity)
+        return Link(relay, origin, os.environ, starts_service=starts_service, digest=found.digest)
+
+    loop = Loop(streams, relay, make_link)
     try:
-        Loop(streams, relay, link).run()
+        loop.run()
     finally:
-        link.close()
+        loop.close()
         streams.restore()
     return 0
 

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from agent_bridge.mcp.shim.catalogue import Catalogue
     from agent_bridge.mcp.shim.messages import Message
 
+PATIENCE_S = 30.0
+"""How long a call waits for a service that is started for it."""
+UNSTARTED_PATIENCE_S = 5.0
+"""How long a call waits where the shim may start none: a service that restarts is back by then."""
 PROTOCOLS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 """Versions of MCP with the classic handshake; the last is answered to a client that asks for another."""
 MOST_REQUESTS = 500

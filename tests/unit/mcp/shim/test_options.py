@@ -49,6 +49,7 @@ def test_little_is_imported_before_the_tools_are_answered() -> None:
     loaded = set(done.stderr.split())
 
     assert "agent_bridge.mcp.shim.relay" in loaded
+    assert "agent_bridge.mcp.shim.link" not in loaded
     assert not loaded & {
         "typing",
         "argparse",
