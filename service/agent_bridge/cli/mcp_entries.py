@@ -63,11 +63,7 @@ def of_project(harness: Harness, site: Site) -> list[Entry]:
 
 def of_user(harness: Harness, site: Site) -> list[Entry]:
     """The same in the files of the user's that serve all projects; none where only a command changes them."""
-    command = mcp_command.installed()
-    own = mcp_user.edits(harness.name, site, command)
-    if not own and harness.name not in mcp_user.BY_COMMAND:
-        own = harness.mcp_edits(site, command)  # Codex has no others
-    return _entries(harness, own)
+    return _entries(harness, mcp_user.edits(harness.name, site, mcp_command.installed()))
 
 
 def of_user_already(harness: Harness, site: Site) -> list[Path]:

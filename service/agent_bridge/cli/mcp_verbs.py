@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from agent_bridge.cli.app import Verbs
 from agent_bridge.cli.consent import YesOption, can_ask, consent
 from agent_bridge.cli.mcp_entries import Entry
 from agent_bridge.cli.mcp_shown import looked, status_lines
-from agent_bridge.cli.printing import tell
+from agent_bridge.cli.printing import harmless_line, tell
 from agent_bridge.cli.registry_access import connect
 from agent_bridge.cli.result import Json, Message, Result, counted, info, warning
 from agent_bridge.cli.where import ProjectOption, start_directory
@@ -24,7 +25,7 @@ from agent_bridge.config import load_settings
 from agent_bridge.errors import EXIT_DONE, EXIT_FAILED, EXIT_LEFT_UNDONE, NotFoundError, UsageError
 from agent_bridge.harnesses import mcp_command, mcp_user
 from agent_bridge.harnesses.base import Harness, Site
-from agent_bridge.harnesses.observe import observe_site
+from agent_bridge.harnesses.observe import observe_site, observe_user
 from agent_bridge.projection import mcp_write, setup
 from agent_bridge.projects import Project, load_projects
 
@@ -63,11 +64,13 @@ def config(
 
     With `--write` they are written, and `eject` takes them out again.
     """
+    if for_all and project is not None:
+        raise UsageError("--global and --project exclude each other.")
     directory = start_directory(project)
     if write:
-        setup.listed(directory)  # nothing is touched before `init`
-    described = setup.describe(directory, mcp=True)
-    site = observe_site(described, described.root)
+        _check_is_set_up(directory, for_all=for_all)
+    described = None if for_all else setup.describe(directory, mcp=True)
+    site = _site(described)
     clients = mcp_entries.chosen(client or ())
     if write or not client:
         clients = _in_use(clients, site, asked=client or ()) or (() if write else clients)
@@ -81,8 +84,8 @@ def config(
         if not yes and can_ask():
             tell(_shown(missing))
         consent(f"Write to {counted(len(missing), 'file')}?", yes=yes)
-        told = _write(missing, described, clients, for_all=for_all)
-        entries = [entry for one in clients for entry in of(one, observe_site(described, described.root))]
+        told = _write(missing, described, clients)
+        entries = [entry for one in clients for entry in of(one, _site(described))]
         written = {entry.path for entry in missing} & {one.path for one in entries if one.state == "set"}
         remarks = (*told, *(info(f"Written: {path}") for path in sorted(written)), *remarks)
         remarks += (info("Start new sessions: a program reads its tools when a session begins."),)
@@ -137,6 +140,21 @@ def start() -> Result:
     raise UsageError("Say it as `agent-bridge mcp start`: it speaks JSON-RPC on standard input and output.")
 
 
+def _check_is_set_up(directory: Path, *, for_all: bool) -> None:
+    """Nothing is touched before `init`, since only `eject` undoes it. Raises NotFoundError."""
+    if not for_all:
+        setup.listed(directory)
+    elif not load_projects():
+        raise NotFoundError("No project is set up", remedy="Run `agent-bridge init` in one first.")
+
+
+def _site(described: Project | None) -> Site:
+    """What is seen of a project, or of the user's own places."""
+    if described is None:
+        return observe_user(dict(os.environ))
+    return observe_site(described, described.root)
+
+
 def _in_use(clients: Sequence[Harness], site: Site, *, asked: Sequence[str]) -> tuple[Harness, ...]:
     """Those in use. Raises NotFoundError for one that was asked for by name and isn't."""
     used = tuple(one for one in clients if one.name in site.used)
@@ -150,10 +168,10 @@ def _in_use(clients: Sequence[Harness], site: Site, *, asked: Sequence[str]) -> 
 
 
 def _write(
-    missing: Sequence[Entry], described: Project, clients: Sequence[Harness], *, for_all: bool
+    missing: Sequence[Entry], described: Project | None, clients: Sequence[Harness]
 ) -> tuple[Message, ...]:
     settings = load_settings()
-    if for_all:
+    if described is None:
         mcp_write.write_user([edit for entry in missing for edit in entry.edits], settings)
         return ()
     known = next(one for one in load_projects() if one.id == described.id)
@@ -195,7 +213,10 @@ def _config(entries: Sequence[Entry], remarks: Sequence[Message]) -> Result:
 def _shown(entries: Sequence[Entry]) -> str:
     if not entries:
         return "There is nothing to write here."
-    parts = [f"{entry.client}: {entry.path} ({_WORDS[entry.state]})\n{entry.text}" for entry in entries]
+    parts = [
+        f"{entry.client}: {harmless_line(str(entry.path))} ({_WORDS[entry.state]})\n{entry.text}"
+        for entry in entries
+    ]
     return "\n".join(part.rstrip("\n") + "\n" for part in parts).rstrip("\n")
 
 

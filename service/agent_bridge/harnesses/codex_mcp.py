@@ -8,6 +8,8 @@ take comments out of them. Our tools need no approval there by what they say of 
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from agent_bridge.harnesses import codex_config, mcp_command
 from agent_bridge.harnesses.base import Json, KeyEdit, Notice, Site
 
@@ -19,13 +21,18 @@ def edits(site: Site, command: tuple[str, ...]) -> tuple[KeyEdit, ...]:
     layer = codex_config.user_layer(site)
     if not site.is_main or layer.problem or codex_config.trust(site) == "untrusted":
         return ()
+    return server(layer.path, command)
+
+
+def server(path: Path, command: tuple[str, ...]) -> tuple[KeyEdit, ...]:
+    """The server in the settings file `path`."""
     values: list[tuple[str, Json]] = [("command", command[0])]
     if command[1:]:
         values.append(("args", list(command[1:])))
     values.append(("env_vars", list(mcp_command.ENVIRONMENT)))
     return tuple(
         KeyEdit(
-            path=layer.path,
+            path=path,
             format="toml",
             key=(*KEY, name),
             value=value,

@@ -1,7 +1,7 @@
 """Our MCP server in the settings that a user has for all projects, where a person asks for it there. Pure.
 
-`init` puts it into a project's own files (Codex has none for that). Claude Code's file for all projects,
-`~/.claude.json`, is rewritten by every running session, so only its own command may change it.
+`init` puts it into a project's own files; Codex's are for all projects anyway. Claude Code's file for all
+projects, `~/.claude.json`, is rewritten by every running session, so only its own command may change it.
 Sources: as in `opencode_mcp`, `gemini_mcp`, `antigravity_mcp`, `codex_mcp`.
 """
 
@@ -9,7 +9,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agent_bridge.harnesses import antigravity_mcp, gemini_config, gemini_mcp, mcp_command, opencode_config
+from agent_bridge.harnesses import (
+    antigravity_mcp,
+    codex_config,
+    codex_mcp,
+    gemini_config,
+    gemini_mcp,
+    mcp_command,
+    opencode_config,
+)
 from agent_bridge.harnesses import opencode_mcp as opencode
 from agent_bridge.harnesses.base import Json, KeyEdit, Site
 
@@ -35,7 +43,9 @@ def key(name: str) -> tuple[str, ...]:
 
 
 def edits(name: str, site: Site, command: tuple[str, ...]) -> tuple[KeyEdit, ...]:
-    """The server in a harness's settings for all projects; () where a project's own edits do that already."""
+    """The server in a harness's settings for all projects; () where only its own command may change them."""
+    if name == "codex":
+        return codex_mcp.server(codex_config.user_file(site.env), command)
     places = files(name, site)
     if not places:
         return ()

@@ -194,6 +194,22 @@ def test_for_all_projects(without: Program, sealed_home: Path) -> None:
     assert {name for name in _tree(sealed_home) if name not in before} == set()
 
 
+def test_for_all_projects_from_anywhere(without: Program, sealed_home: Path) -> None:
+    at_home = Program(sealed_home)
+
+    assert at_home("mcp", "config").code != 0, "the home is no project"
+    entries = _entries(at_home, "--global")
+    assert [entry["client"] for entry in entries] == ["codex", "opencode", "gemini", "antigravity"]
+    assert set(_states(_entries(at_home, "--global", "--write", "--yes")).values()) == {"set"}
+
+
+def test_for_all_projects_not_before_init(harbour: Program, sealed_home: Path) -> None:
+    before = _tree(sealed_home)
+
+    assert harbour("mcp", "config", "--global", "--write", "--yes").code == 1
+    assert _tree(sealed_home) == before
+
+
 def test_the_status_without_a_service(without: Program) -> None:
     ran = without("mcp", "status", "--json")
 
