@@ -14,7 +14,9 @@ import pytest
 from pydantic import ValidationError
 from websockets.sync.client import connect
 
+from agent_bridge.channel import ids
 from agent_bridge.channel.clock import wall_ms
+from agent_bridge.channel.directory import AgentRow, EntryType
 from agent_bridge.channel.errors import AmbiguousError, InvalidError, TooLargeError, UnknownError
 from agent_bridge.channel.model import AckState
 from agent_bridge.mcp import clear_tool
@@ -261,6 +263,49 @@ def test_the_answer_goes_to_exactly_that_agent_also_when_it_is_away(
     assert answer.data["toAgentId"] == asker.id
     assert "isn't connected now" in answer.text
     assert asker.inbox()["conversations"][0]["pendingMessages"][0]["content"] == "for you"
+
+
+def bridge_of(rig: Rig, agent: Agent, identity: str = "global") -> AgentRow:
+    """A bridge into Codex for that session's project, in the list of sessions."""
+    path = str(agent.session.start)
+    row = AgentRow(
+        agent_id=ids.codex_bridge_id(path, identity),
+        name="bridge",
+        identity=identity,
+        entry_type=EntryType.CLIENT,
+        project_path=path,
+        client_name="codex",
+        client_version="app-server-bridge",
+    )
+    rig.run(rig.channel.register(row))
+    return row
+
+
+def test_a_bridge_takes_the_messages_of_its_session(rig: Rig, asker: Agent, helper: Agent) -> None:
+    bridge_of(rig, asker, "b")  # of another identity: it has no part in this
+    bridge = bridge_of(rig, asker)
+    listed = helper.call("list_agents", includeClients=True).data
+    assert bridge.agent_id not in {one["agentId"] for one in listed["clients"]}
+    assert listed["total"] == 2
+    assert ask(helper, asker)["toAgentId"] == bridge.agent_id
+    sent = ask(asker, helper)
+    reply_with = helper.inbox()["conversations"][0]["replyWith"]
+    assert (reply_with["agentId"], reply_with["originalFromAgentId"]) == (bridge.agent_id, asker.id)
+    three = {name: reply_with[name] for name in ("agentId", "conversationId", "replyTo")}
+    assert helper.call("reply", message="x", **three).data["toAgentId"] == bridge.agent_id
+    assert rig.message(sent["messageId"]).state is AckState.ANSWERED
+
+
+def test_a_session_answers_what_came_to_its_bridge(rig: Rig, asker: Agent, helper: Agent) -> None:
+    bridge = bridge_of(rig, helper_codex := rig.agent("inner", project="two").join())
+    sent = ask(asker, helper_codex)
+    assert sent["toAgentId"] == bridge.agent_id
+    three = {"agentId": asker.id, "conversationId": sent["conversationId"], "replyTo": sent["messageId"]}
+    with pytest.raises(UnknownError):
+        helper.call("reply", message="not mine", **three)
+    helper_codex.call("reply", message="mine", **three)
+    assert rig.message(sent["messageId"]).state is AckState.ANSWERED
+    assert asker.inbox()["conversations"][0]["pendingMessages"][0]["content"] == "mine"
 
 
 def test_a_call_that_is_sent_again_happens_once(rig: Rig, asker: Agent, helper: Agent) -> None:
