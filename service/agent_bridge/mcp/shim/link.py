@@ -245,4 +245,4 @@ class Link:
         """Why a call can't be carried out, and what to do."""
         failed = self._starter.failed if self._starter is not None else ""
         tried = f" It couldn't be started: {failed}." if failed else ""
-        return f"{self._reason}{tried} Run `agent-bridge up`; `agent-bridge doctor` tells what is wrong."
+        return f"{self._reason}{tried} Run `agent-bridge up`; `agent-bridge status` tells what is wrong."
