@@ -26,7 +26,7 @@ CLAUDE = b"# For Claude\n\nBe brief.\n"
 def hooked(product: Product, git_repo: Path) -> Path:
     """The repository with instruction files of its user's, a shared and a private fact, in HOOK mode."""
     _with_files(git_repo)
-    product.run("init", "--yes", "--hooks", cwd=git_repo)
+    product.run("init", "--yes", "--hooks", "--no-mcp", cwd=git_repo)
     facts.save(git_repo, SHARED, name="entries/release-day.md")
     facts.save(git_repo, PRIVATE, name="entries/lighthouse.md", keys="type: user\n")
     product.run("sync", cwd=git_repo)
@@ -118,7 +118,7 @@ def test_eject_leaves_no_byte(codex: Codex, product: Product, git_repo: Path) ->
     (codex.home / ".codex" / "hooks.json").write_text('{"hooks": {"Stop": []}}')
     (codex.home / ".codex" / "config.toml").write_text("# mine\n")
     before = _tree(git_repo), _tree(codex.home / ".codex")
-    product.run("init", "--yes", "--hooks", cwd=git_repo)
+    product.run("init", "--yes", "--hooks", "--no-mcp", cwd=git_repo)
     facts.save(git_repo, SHARED)
     product.run("sync", cwd=git_repo)
     assert _tree(codex.home / ".codex") != before[1]

@@ -90,14 +90,15 @@ class Claude:
         return ClaudeRun(
             prompt=claude_prompt(requests[0].body),
             requests=requests,
-            tool_results=tuple(_tool_results(requests[-1].body)),
+            tool_results=tuple(tool_results(requests[-1].body)),
             denied=tuple(denial["tool_name"] for denial in report["permission_denials"]),
             stdout=report["result"],
             outcome=outcome,
         )
 
 
-def _tool_results(body: Mapping[str, Any]) -> Iterator[ToolResult]:
+def tool_results(body: Mapping[str, Any]) -> Iterator[ToolResult]:
+    """What the calls of the conversation so far came to, as a request tells it."""
     calls: dict[str, Mapping[str, Any]] = {}
     for message in body["messages"]:
         for block in message["content"] if isinstance(message["content"], list) else ():

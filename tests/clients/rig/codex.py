@@ -9,7 +9,7 @@ from pathlib import Path
 
 from clients.rig.prompt import CodexPrompt, codex_prompt
 from clients.rig.responses import FakeResponses
-from clients.rig.script import Script, Turn
+from clients.rig.script import Body, Script, Turn
 from clients.rig.sealed import TIMEOUT_S, ClientError, Outcome, base_environment, run_sealed
 from clients.rig.server import Request
 
@@ -81,12 +81,10 @@ class Codex:
         requests = tuple(request for request in model.requests if not request.side)
         if outcome.exit_code or outcome.elsewhere or model.unknown or model.script.left or not requests:
             raise ClientError(f"codex exec: {outcome.summary()}; {model.summary()}")
-        items = requests[-1].body["input"]
-        outputs = [item["output"] for item in items if item["type"] == "function_call_output"]
         return CodexRun(
             prompt=codex_prompt(requests[0].body["input"]),
             requests=requests,
-            tool_results=tuple(text if isinstance(text, str) else json.dumps(text) for text in outputs),
+            tool_results=tool_results(requests[-1].body),
             stdout=outcome.stdout,
             outcome=outcome,
         )
@@ -95,6 +93,12 @@ class Codex:
         if "CODEX_HOME" not in self.env:
             (self.home / ".codex").mkdir(exist_ok=True)
         return base_environment(self.home) | dict(self.env)
+
+
+def tool_results(body: Body) -> tuple[str, ...]:
+    """What the calls of the conversation so far came to, as a request tells it."""
+    outputs = [item["output"] for item in body["input"] if item["type"] == "function_call_output"]
+    return tuple(text if isinstance(text, str) else json.dumps(text) for text in outputs)
 
 
 def _flags(settings: Mapping[str, str]) -> list[str]:

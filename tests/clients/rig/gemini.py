@@ -105,7 +105,7 @@ class Gemini:
         return GeminiRun(
             prompt=gemini_prompt(requests[0].body),
             requests=requests,
-            tool_results=tuple(_tool_results(requests[-1].body)),
+            tool_results=tuple(tool_results(requests[-1].body)),
             stdout=outcome.stdout.strip(),
             outcome=outcome,
         )
@@ -125,7 +125,8 @@ def read_file(path: Path) -> Call:
     return Call("read_file", {"file_path": str(path)})
 
 
-def _tool_results(body: Mapping[str, Any]) -> Iterator[GeminiResult]:
+def tool_results(body: Mapping[str, Any]) -> Iterator[GeminiResult]:
+    """What the calls of the conversation so far came to, as a request tells it."""
     for content in body["contents"]:
         for part in content["parts"]:
             if answer := part.get("functionResponse"):

@@ -113,17 +113,24 @@ class OpenCode:
 
     @contextmanager
     def serve(self, cwd: Path | None = None) -> Iterator[OpenCodeServer]:
-        """One `opencode serve` until the block ends, for any number of directories and sessions."""
+        """One `opencode serve` until the block ends, for any number of directories and sessions.
+
+        Its snapshots, a Git repository a directory and some starts of Git a turn, are left out.
+        """
         door = self.home.parent / "opencode.sock"
         log = self.home.parent / "opencode.log"
         door.unlink(missing_ok=True)
         model = FakeChat(Script())
+
+        def environment(url: str) -> dict[str, str]:
+            return self._environment(url, snapshot=False)
+
         words = [sys.executable, "-I", "-S", str(_PASSAGE), str(door)]
         command = [*words, str(self.program), "serve", "--port", "{port}"]
         with (
             log.open("wb") as errors,
             sealed(
-                lambda _: command, self._environment, cwd=cwd or self.home, model=model, errors=errors
+                lambda _: command, environment, cwd=cwd or self.home, model=model, errors=errors
             ) as running,
         ):
             assert running.process.stdout is not None
@@ -131,7 +138,7 @@ class OpenCode:
                 raise ClientError(f"opencode serve: {log.read_text('utf-8', 'replace')[-3000:]}")
             yield OpenCodeServer(door, model, running, log)
 
-    def _environment(self, url: str) -> dict[str, str]:
+    def _environment(self, url: str, *, snapshot: bool = True) -> dict[str, str]:
         models = {_MODEL: {"name": "Fake", "tool_call": True, "limit": {"context": 100_000, "output": 4000}}}
         models[PLAIN_MODEL] = {"name": "Fake Small"}
         provider = {
@@ -143,6 +150,7 @@ class OpenCode:
         config = {
             "autoupdate": False,
             "share": "disabled",
+            "snapshot": snapshot,
             "model": f"fake/{_MODEL}",
             "small_model": f"fake/{PLAIN_MODEL}",
             "enabled_providers": ["fake"],
@@ -260,11 +268,12 @@ def _said(model: FakeChat, requests: Sequence[Request]) -> OpenCodeRun:
         requests=spoken,
         titles=tuple(request for request in requests if request in model.titles),
         summaries=tuple(request for request in requests if request in model.summaries),
-        tool_results=tuple(_tool_results(spoken[-1].body)),
+        tool_results=tuple(tool_results(spoken[-1].body)),
     )
 
 
-def _tool_results(body: Mapping[str, Any]) -> Iterator[ToolResult]:
+def tool_results(body: Mapping[str, Any]) -> Iterator[ToolResult]:
+    """What the calls of the conversation so far came to, as a request tells it."""
     calls: dict[str, Mapping[str, Any]] = {}
     for message in body["messages"]:
         for call in message.get("tool_calls") or ():

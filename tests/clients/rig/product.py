@@ -44,9 +44,13 @@ class Product:
         envelope: Mapping[str, Any] = json.loads(out)
         return envelope
 
-    def init(self, root: Path) -> Mapping[str, Any]:
-        """Set the project up without being asked."""
-        return self.run("init", "--yes", cwd=root)
+    def init(self, root: Path, *, mcp: bool = False) -> Mapping[str, Any]:
+        """Set the project up without being asked.
+
+        `mcp`: with our MCP server in the clients' settings. Each session of a client would start it, and that
+        the service: for tests that are about neither, it is left out.
+        """
+        return self.run("init", "--yes", *(() if mcp else ("--no-mcp",)), cwd=root)
 
     @contextmanager
     def service(self) -> Iterator[Service]:

@@ -25,13 +25,19 @@ class FakeResponses(FakeModel):
         if request.path != "/v1/responses":
             return None
         said = ("ok",) if request.side else self.script.answer(request.body)
-        return Answer(events=_stream(said, turns))
+        return Answer(events=_stream(said, turns, _namespaces(request.body)))
 
 
-def _stream(said: Sequence[str | Call], turn: int) -> Iterator[dict[str, Any]]:
+def _namespaces(body: Body) -> dict[str, str]:
+    """The namespace of each tool that stands in one: Codex puts those of an MCP server there."""
+    groups = [tool for tool in body.get("tools", ()) if tool["type"] == "namespace"]
+    return {tool["name"]: group["name"] for group in groups for tool in group["tools"]}
+
+
+def _stream(said: Sequence[str | Call], turn: int, namespaces: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     response: dict[str, Any] = {"id": f"resp_{turn:04}", "object": "response", "output": []}
     yield {"type": "response.created", "response": response | {"status": "in_progress"}}
-    items = [_item(part, f"{turn:04}_{place}") for place, part in enumerate(said)]
+    items = [_item(part, f"{turn:04}_{place}", namespaces) for place, part in enumerate(said)]
     for index, item in enumerate(items):
         yield {"type": "response.output_item.added", "output_index": index, "item": item}
         yield {"type": "response.output_item.done", "output_index": index, "item": item}
@@ -42,11 +48,12 @@ def _stream(said: Sequence[str | Call], turn: int) -> Iterator[dict[str, Any]]:
     }
 
 
-def _item(part: str | Call, suffix: str) -> dict[str, Any]:
+def _item(part: str | Call, suffix: str, namespaces: Mapping[str, str]) -> dict[str, Any]:
     if isinstance(part, str):
         content = [{"type": "output_text", "text": part, "annotations": []}]
         return {"type": "message", "id": f"msg_{suffix}", "role": "assistant", "content": content}
-    return {
+    place = {"namespace": namespaces[part.name]} if part.name in namespaces else {}
+    return place | {
         "type": "function_call",
         "id": f"fc_{suffix}",
         "call_id": f"call_{suffix}",

@@ -20,8 +20,15 @@ class Call:
     input: Mapping[str, object] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Said by a turn that isn't over: the next request is for the same turn."""
+
+    call: Call
+
+
 Said: TypeAlias = str | Call | Sequence[str | Call]
-Turn: TypeAlias = Said | Callable[[Body], Said]
+Turn: TypeAlias = Said | Callable[[Body], Said | Again]
 """One answer of the model; a function computes it from the request it answers."""
 
 
@@ -67,6 +74,10 @@ class Script:
         except Exception as failure:
             self.failure = failure
             raise
+        if isinstance(said, Again):
+            with self._lock:
+                self._next -= 1
+            return (said.call,)
         return (said,) if isinstance(said, str | Call) else tuple(said)
 
     def add(self, turns: Sequence[Turn]) -> None:
