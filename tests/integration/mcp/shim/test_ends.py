@@ -65,33 +65,43 @@ def test_ends_when_nobody_reads_its_output(sealed_home: Path, shim: Start) -> No
     assert client.errors() == b""
 
 
-def test_ends_with_its_parent_though_the_pipe_is_held(sealed_home: Path) -> None:
-    """The pipes are this test's, the parent is a shell in between, which is killed."""
+@pytest.mark.parametrize("tells", [True, False], ids=["pidfd", "looking"])
+def test_ends_with_its_parent_though_the_pipe_is_held(sealed_home: Path, tmp_path: Path, tells: bool) -> None:
+    """The pipes are this test's, the parent is a program in between, which is killed."""
     in_read, in_write = os.pipe()
     out_read, out_write = os.pipe()
-    words = f"{' '.join(SHIM)} --no-auto & echo $! >&2; wait"
-    shell = subprocess.Popen(
-        ["sh", "-c", f"{{ {words}; }} <&{in_read}"],
-        pass_fds=(in_read,),
-        stdin=subprocess.DEVNULL,
+    program = tmp_path / "shim.py"
+    program.write_text(
+        ("" if tells else "import os; os.__dict__.pop('pidfd_open', None)\n")
+        + "from agent_bridge.mcp.shim.main import main\nmain(['--no-auto'])\n"
+    )
+    parent = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import subprocess, sys; subprocess.call(sys.argv[1:])",
+            sys.executable,
+            program,
+        ],
+        stdin=in_read,
         stdout=out_write,
-        stderr=subprocess.PIPE,
     )
     os.close(out_write)
     os.close(in_read)
     try:
-        assert shell.stderr is not None
-        shell.stderr.readline()
-        shell.kill()
-        shell.wait()
+        os.write(in_write, b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+        heard = Wire(out_read)
+        assert heard.hear()["id"] == 1
+        parent.kill()
+        parent.wait()
         started = time.monotonic()
-        assert Wire(out_read).hear(2) == {}
+        assert heard.hear(2) == {}
         assert time.monotonic() - started < 1
     finally:
+        parent.kill()
+        parent.wait()
         os.close(in_write)
         os.close(out_read)
-        assert shell.stderr is not None
-        shell.stderr.close()
 
 
 @pytest.mark.parametrize("closed", ["0", "1", "2", "0, 1, 2"])

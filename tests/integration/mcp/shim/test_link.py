@@ -1,0 +1,85 @@
+"""When the shim connects, and when it gives up: with real sockets, by a clock of the test's own."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from agent_bridge import paths
+from agent_bridge.mcp.shim.catalogue import load
+from agent_bridge.mcp.shim.hello import Origin
+from agent_bridge.mcp.shim.link import GREETING_S, Link
+from agent_bridge.mcp.shim.relay import PATIENCE_S, Relay
+from integration.mcp.shim.rig import Service, call, initialize
+
+
+def linked() -> tuple[Relay, Link]:
+    """A relay whose client has said initialize, and a link that may start no service."""
+    relay = Relay(load(None), PATIENCE_S)
+    relay.from_client(json.dumps(initialize()).encode(), 0.0)
+    relay.to_client.clear()
+    origin = Origin(os.environ, "", "global")
+    return relay, Link(relay, origin, os.environ, starts_service=False, digest="")
+
+
+def attempts(link: Link, begin: float, end: float) -> list[float]:
+    """The moments at which the link does something by itself."""
+    now, moments = begin, []
+    while now < end:
+        link.step(now)
+        moments.append(now)
+        following = link.wakes_at(now)
+        assert len(moments) < 1000
+        now = end if following is None else max(now, following)
+    return moments
+
+
+def test_nobody_listens_and_nothing_waits(sealed_home: Path) -> None:
+    _, link = linked()
+    assert 5 <= len(attempts(link, 0.0, 300.0)) <= 20
+
+
+def test_nobody_listens_and_a_call_waits(sealed_home: Path) -> None:
+    relay, link = linked()
+    attempts(link, 0.0, 100.0)
+    relay.from_client(json.dumps(call(1)).encode(), 100.0)
+    tried = attempts(link, 100.0, 100.0 + PATIENCE_S)
+    assert relay.is_waiting
+    assert tried[0] == 100.0
+    assert 60 <= len(tried) <= 100
+    attempts(link, 100.0 + PATIENCE_S, 101.0 + PATIENCE_S)
+    assert not relay.is_waiting
+    assert b"isn't running" in b"".join(relay.to_client._lines)
+
+
+def test_service_that_takes_connections_and_says_nothing(service: Service) -> None:
+    relay, link = linked()
+    relay.from_client(json.dumps(call(1)).encode(), 0.0)
+    link.step(0.0)
+    link.flush(0.0)
+    hung = service.accept()
+    assert hung.hear()["hello"]["replayed"] == []
+    assert link.wakes_at(0.0) == GREETING_S
+    link.step(GREETING_S)
+    assert link.descriptor is None
+    assert hung.hear() == {}
+    link.step(GREETING_S + 0.5)
+    link.flush(GREETING_S + 0.5)
+    assert link.descriptor is not None
+    assert service.accept().hear()["hello"]["replayed"] == []
+    attempts(link, GREETING_S + 0.5, PATIENCE_S + 0.1)
+    assert not relay.is_waiting
+    assert b"didn't answer" in b"".join(relay.to_client._lines)
+    link.close()
+
+
+def test_place_of_the_socket_that_is_no_socket(sealed_home: Path) -> None:
+    place = paths.mcp_socket()
+    place.parent.mkdir(mode=0o700)
+    place.mkdir()
+    relay, link = linked()
+    relay.from_client(json.dumps(call(1)).encode(), 0.0)
+    attempts(link, 0.0, PATIENCE_S + 1)
+    assert not relay.is_waiting
+    assert relay.to_client.size
