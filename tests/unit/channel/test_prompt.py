@@ -213,4 +213,4 @@ def test_a_fence_by_itself_holds_exactly_what_was_cleaned(content: str, beside: 
     assert end == f"----- END MESSAGE {found[1]} -----"
     assert "\n".join(lines) == text
     assert not any(found[1] in part for part in (text, *beside))
-    assert text.encode()  # no half characters
+    assert text.encode().decode() == text  # no half characters
