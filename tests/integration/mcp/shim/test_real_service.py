@@ -26,6 +26,7 @@ def home(sealed_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(sealed_home)
     yield sealed_home
     control.down()
+    assert not service_client.service_is_running()
 
 
 def guide(shim: Shim, number: int) -> str:
@@ -103,7 +104,7 @@ def test_started_service_holds_none_of_the_client_s_descriptors(home: Path) -> N
         shim.stdin.write(_INITIALIZE)
         shim.stdin.flush()
         shim.stdout.readline()
-        while not service_client.service_is_running():
+        while service_client.serving_pid() is None:  # listening, so that it can be stopped as well
             assert shim.poll() is None
         shim.stdin.close()
         assert shim.wait(5) == 0
