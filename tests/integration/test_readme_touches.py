@@ -30,6 +30,7 @@ _ELSEWHERE = {
     ".opencode/package-lock.json",
     "~/.config/opencode/plugins/agent-bridge.js",
     "~/.config/opencode/package-lock.json",
+    "~/.config/opencode/skills/agent-bridge",  # where Claude Code, whose copy serves it, isn't used
     ".aiassistant/rules/agent-bridge.md",  # by `sync --to` alone
 }
 ROWS = readme.first_codes("touched")
