@@ -106,8 +106,8 @@ def test_the_plugin_comes_and_goes(harbour: Program, sealed_home: Path) -> None:
     assert harbour("opencode", "install-plugin").out.startswith("Up to date")
     assert harbour("opencode", "remove-plugin").code == 0
     assert not (harbour.cwd / ".opencode").exists()
-    assert list(user.iterdir()) == []
-    assert "opencode" not in (harbour.cwd / ".git/info/exclude").read_text()
+    assert [place.name for place in user.iterdir()] == ["skills"]
+    assert ".opencode" not in (harbour.cwd / ".git/info/exclude").read_text()
 
 
 def test_what_both_places_need_goes_with_the_last_one(harbour: Program, sealed_home: Path) -> None:
