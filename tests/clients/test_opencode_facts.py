@@ -15,7 +15,7 @@ from agent_bridge.projects import Project, id_for
 from clients.rig.opencode import OpenCode, OpenCodeServer
 
 HARNESS = Harness()
-BATCH = 4
+BATCH = 8
 
 PROJECTS: dict[str, tuple[dict[str, str], list[str], list[str]]] = {
     # files, what a session in the root shows, what one in sub/deep shows

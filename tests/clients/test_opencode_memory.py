@@ -43,7 +43,7 @@ PROJECTS: dict[str, tuple[dict[str, str], set[str], set[str]]] = {
     ),
 }
 TEXTS = ("One.", "Two.", "Outside.")
-BATCH = 4
+BATCH = 6
 
 
 @pytest.fixture
@@ -160,10 +160,9 @@ def test_its_own_file_is_there_on_request_and_that_makes_a_double(
     assert unexpected(base / "p") == []
     with opencode.serve() as server:
         assert server.prompt(base / "p").count(facts.BODY) == 2
-    product.run("sync", "--not-to", "opencode", cwd=base / "p")
-    assert not (base / "p/.opencode/memory-bridge.md").exists()
-    with opencode.serve() as server:
-        prompt = server.prompt(base / "p" / "sub")
+        product.run("sync", "--not-to", "opencode", cwd=base / "p")
+        assert not (base / "p/.opencode/memory-bridge.md").exists()
+        prompt = server.prompt(base / "p" / "sub")  # a directory whose settings it hasn't read yet
     assert (prompt.count(facts.BODY), shown(prompt)) == (1, {"One."})
 
 

@@ -145,41 +145,48 @@ def test_one_server_tells_each_directory_its_own(project: Path, product: Product
     assert len(product.run("search", "crane", cwd=project)["data"]["hits"]) == 1
 
 
-@pytest.mark.parametrize("place", ["opencode.json", ".opencode/opencode.jsonc", "~"])
 def test_the_tools_go_where_the_mcp_server_is_configured(
-    project: Path, product: Product, opencode: OpenCode, place: str
+    project: Path, product: Product, opencode: OpenCode
 ) -> None:
     product.run("opencode", "install-plugin", cwd=project)
-    path = opencode.home / ".config/opencode/opencode.json" if place == "~" else project / place
-    server = {"type": "local", "command": ["/bin/false"], "enabled": True}
-    path.write_text(json.dumps({"mcp": {"agent-bridge": server}}), "utf-8")
+    places = {"one/opencode.json": True, "two/.opencode/opencode.jsonc": True, "three/opencode.json": False}
+    for place, enabled in places.items():
+        _configure_server(project / place, enabled=enabled)
+    with opencode.serve() as server:
+        runs = [server.session(project / place.split("/")[0]).say("hi") for place in places]
+
+    assert [set(run.tools) >= TOOLS for run in runs] == [False, False, True]
+    assert [bool(TOOLS & set(run.tools)) for run in runs] == [False, False, True]
+    assert _told(*runs) == {1}
+
+
+def test_the_tools_go_where_the_user_has_the_mcp_server(
+    project: Path, product: Product, opencode: OpenCode
+) -> None:
+    product.run("opencode", "install-plugin", cwd=project)
+    _configure_server(opencode.home / ".config/opencode/opencode.json")
 
     run = opencode.run(project)
 
     assert not TOOLS & set(run.tools)
     assert _told(run) == {1}
-    if place == "opencode.json":
-        path.write_text(json.dumps({"mcp": {"agent-bridge": {**server, "enabled": False}}}), "utf-8")
-        assert set(opencode.run(project).tools) >= TOOLS
 
 
 def test_a_start_waits_for_no_package_although_the_registry_is_away(
     project: Path, product: Product, opencode: OpenCode
 ) -> None:
     away = replace(opencode, env={"npm_config_registry": "http://127.0.0.1:9/"})
-    away.run(project)  # the first start of all makes its database
     without = _duration(away, project)
 
     product.run("opencode", "install-plugin", cwd=project)
     before = _tree(project / ".opencode"), _tree(opencode.home / ".config/opencode")
-    before[1].pop(".gitignore")  # OpenCode's own, from the first start
+    before[1].pop(".gitignore")  # OpenCode's own, from its first start
     with_plugin = _duration(away, project)
 
     assert with_plugin < 4 * without + 5, f"{with_plugin:.1f} s, {without:.1f} s without the plugin"
     after = _tree(project / ".opencode"), _tree(opencode.home / ".config/opencode")
     for then, now in zip(before, after, strict=True):
         assert {name: data for name, data in now.items() if name != ".gitignore"} == then
-    assert opencode.run(project).installs == ()
     for directory in (project / ".opencode", opencode.home / ".config/opencode"):
         (directory / opencode_plugin.LOCK).unlink()
     assert opencode.run(project).installs, "without the lock files it would have asked"
@@ -203,23 +210,22 @@ def test_a_package_json_of_the_users_stays_as_it_is(
         assert not (directory / "package-lock.json").exists()
 
 
-@pytest.mark.parametrize("program", ["missing", "rubbish"])
-def test_opencode_works_without_a_working_agent_bridge(
-    project: Path, opencode: OpenCode, program: str
-) -> None:
-    script = opencode.home / "program"
-    if program != "missing":
-        script.write_text("#!/bin/sh\necho '<html>'\n", "utf-8")
-        script.chmod(0o755)
-    plugin = project / ".opencode" / opencode_plugin.PLUGIN
-    plugin.parent.mkdir(parents=True)
-    plugin.write_bytes(opencode_plugin.rendered(script))
+def test_opencode_works_without_a_working_agent_bridge(project: Path, opencode: OpenCode) -> None:
+    rubbish, missing = opencode.home / "rubbish", opencode.home / "missing"
+    rubbish.write_text("#!/bin/sh\necho '<html>'\n", "utf-8")
+    rubbish.chmod(0o755)
+    other = opencode.home / "other"
+    other.mkdir()
+    for root, program in ((project, missing), (other, rubbish)):
+        plugin = root / ".opencode" / opencode_plugin.PLUGIN
+        plugin.parent.mkdir(parents=True)
+        plugin.write_bytes(opencode_plugin.rendered(program))
     with opencode.serve() as server:
-        for _ in range(2):
-            run = server.session(project).say("hi", [Call("remember", {"text": NEW})])
+        for root in (project, project, other, other):
+            run = server.session(root).say("hi", [Call("remember", {"text": NEW})])
             assert run.prompt.user == ("hi",)
             assert run.tool_results[0].text.startswith("Not done")
-    assert _logged(opencode).count("Sessions start without the project's memory") == 1
+    assert _logged(opencode).count("Sessions start without the project's memory") == 2, "once a directory"
 
 
 def test_eject_takes_the_plugin_out(project: Path, product: Product, opencode: OpenCode) -> None:
@@ -233,6 +239,13 @@ def test_eject_takes_the_plugin_out(project: Path, product: Product, opencode: O
     run = opencode.run(project)
     assert not TOOLS & set(run.tools)
     assert _told(run) == {0}
+
+
+def _configure_server(settings: Path, *, enabled: bool = True) -> None:
+    """Settings of OpenCode's that start our MCP server, which only has to have the name."""
+    server = {"type": "local", "command": ["/bin/false"], "enabled": enabled}
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text(json.dumps({"mcp": {"agent-bridge": server}}), "utf-8")
 
 
 def _told(*runs: OpenCodeRun, text: str = PRIVATE) -> set[int]:
