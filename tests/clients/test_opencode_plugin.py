@@ -189,7 +189,12 @@ def test_a_start_waits_for_no_package_although_the_registry_is_away(
         assert {name: data for name, data in now.items() if name != ".gitignore"} == then
     for directory in (project / ".opencode", opencode.home / ".config/opencode"):
         (directory / opencode_plugin.LOCK).unlink()
-    assert opencode.run(project).installs, "without the lock files it would have asked"
+    with opencode.serve() as server:  # a session would now wait for a minute
+        server.session(project)
+        deadline = time.monotonic() + 60
+        while not server.model.installs:
+            assert time.monotonic() < deadline, "without the lock files it would have asked"
+            time.sleep(0.05)
 
 
 def test_a_package_json_of_the_users_stays_as_it_is(
