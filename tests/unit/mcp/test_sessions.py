@@ -18,9 +18,8 @@ CODEX = "codex-mcp-client"
 
 
 def hello(name: str = CODEX, **said: Any) -> Hello:  # noqa: ANN401
-    return Hello(
-        **{"nonce": uuid.uuid4().hex, "pid": 2, "parent_pid": 1, "cwd": "/p", "client_name": name} | said
-    )
+    base: dict[str, Any] = {"nonce": uuid.uuid4().hex, "pid": 2, "parent_pid": 1, "cwd": "/p"}
+    return Hello(**base | {"client_name": name} | said)
 
 
 @pytest.fixture
