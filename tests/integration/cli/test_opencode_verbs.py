@@ -136,7 +136,7 @@ def test_a_file_of_that_name_is_left_and_told(harbour: Program, sealed_home: Pat
     assert ran.code == 4
     assert str(file) in str(ran.json["errors"])
     assert file.read_text() == "// mine\n"
-    assert list((sealed_home / ".config/opencode").iterdir()) == []
+    assert [it.name for it in (sealed_home / ".config/opencode").iterdir()] == ["skills"], "what init made"
 
 
 @pytest.mark.parametrize(("option", "value"), [("--source", "a b"), ("--source", ""), ("--session", "x\ny")])

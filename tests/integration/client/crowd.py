@@ -1,7 +1,7 @@
 """Fifty sessions in a process of their own that write to each other without a rest. Run as a program.
 
-Orders are a line of JSON on standard input: `url`, `token`, `clients`, `partners`, `each`. The answer, on
-standard output: `shown`, what each was shown by conversation; `seconds`; `connections`; `stored`, ids.
+Orders are a line of JSON on standard input: `url`, `token`, `clients`, `partners`, `each`. The answer, in
+the file that its argument names: `shown`, what each was shown by conversation; `seconds`; `connections`; `stored`, ids.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import sys
 import time
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 import uvloop
@@ -87,4 +88,5 @@ async def crowd(order: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(uvloop.run(crowd(json.loads(sys.stdin.readline())))), flush=True)
+    told = uvloop.run(crowd(json.loads(sys.stdin.readline())))
+    Path(sys.argv[1]).write_text(json.dumps(told), encoding="ascii")

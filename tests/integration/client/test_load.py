@@ -20,7 +20,7 @@ EACH = 50
 @pytest.mark.timeout(240)
 def test_fifty_clients_and_twenty_thousand_messages(tmp_path: Path) -> None:
     with Running(tmp_path) as registry:
-        told = crowd(registry, clients=CLIENTS, partners=PARTNERS, each=EACH)
+        told = crowd(registry, tmp_path / "told.json", clients=CLIENTS, partners=PARTNERS, each=EACH)
         store = registry.hub.store
         stored = store.counts()["messages"]
         still_open = sum(store.inbox_count("global", agent_id) for agent_id in told["shown"])
@@ -42,16 +42,16 @@ def test_fifty_clients_and_twenty_thousand_messages(tmp_path: Path) -> None:
     assert told["connections"] == CLIENTS, "nobody was cut off"
 
 
-def crowd(registry: Running, **order: int) -> dict[str, Any]:
+def crowd(registry: Running, place: Path, **order: int) -> dict[str, Any]:
     address = {"url": f"http://127.0.0.1:{registry.port}", "token": registry.token.current().decode()}
     done = subprocess.run(
-        [sys.executable, Path(__file__).with_name("crowd.py")],
+        [sys.executable, Path(__file__).with_name("crowd.py"), place],
         input=json.dumps({**address, **order}),
         capture_output=True,
         text=True,
         timeout=200,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    answer: dict[str, Any] = json.loads(done.stdout)
+    answer: dict[str, Any] = json.loads(place.read_bytes())
     print(f"{order['clients'] * order['partners'] * order['each'] / answer['seconds']:.0f} messages/s")
     return answer
