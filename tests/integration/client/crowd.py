@@ -1,7 +1,8 @@
 """Fifty sessions in a process of their own that write to each other without a rest. Run as a program.
 
 Orders are a line of JSON on standard input: `url`, `token`, `clients`, `partners`, `each`. The answer, in
-the file that its argument names: `shown`, what each was shown by conversation; `seconds`; `connections`; `stored`, ids.
+the file that its argument names: `shown`, what each was shown by conversation; `seconds`; `connections`;
+`stored`, ids.
 """
 
 from __future__ import annotations
