@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -189,8 +190,8 @@ def test_a_start_waits_for_no_package_although_the_registry_is_away(
         assert {name: data for name, data in now.items() if name != ".gitignore"} == then
     for directory in (project / ".opencode", opencode.home / ".config/opencode"):
         (directory / opencode_plugin.LOCK).unlink()
-    with opencode.serve() as server:  # a session would now wait for a minute
-        server.session(project)
+    with ThreadPoolExecutor(1) as pool, opencode.serve() as server:
+        pool.submit(server.session, project)  # it would take a minute now
         deadline = time.monotonic() + 60
         while not server.model.installs:
             assert time.monotonic() < deadline, "without the lock files it would have asked"
