@@ -32,7 +32,7 @@ class McpLoop:
         self._parts = parts
         self._loop = asyncio.new_event_loop()
         self._told = asyncio.Event()
-        self._connections: set[asyncio.Task[None]] = set()
+        self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     def run(self, started: Callable[[], None]) -> None:
         """Serve until `stop`; `started` is called once connections are accepted. Raises what ends it."""
@@ -67,7 +67,7 @@ class McpLoop:
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a callback of asyncio's is run as a task
-        self._connections.add(task)
+        self._connections[task] = writer
         try:
             peer: socket.socket = writer.get_extra_info("socket")
             if not is_ours(peer):
@@ -78,7 +78,7 @@ class McpLoop:
         except asyncio.CancelledError:
             writer.close()  # the service ends: asyncio would log a task that is cancelled
         finally:
-            self._connections.discard(task)
+            del self._connections[task]
 
     async def _load(self) -> McpServer:
         return await asyncio.to_thread(self._parts.server)
@@ -88,7 +88,9 @@ class McpLoop:
         sessions = self._parts.brain().sessions
         while sessions.calls_under_way() and self._loop.time() < until:
             await asyncio.sleep(_LOOK_SECONDS)
-        for task in self._connections:
+        for task, writer in self._connections.items():
+            # First of all: the SDK answers what it cancels, and the shim would ask nobody else then.
+            writer.close()
             task.cancel()
         if self._connections:
             await asyncio.wait(self._connections, timeout=DRAIN_SECONDS)

@@ -37,6 +37,8 @@ async def as_streams(
     async def write_lines() -> None:
         async with to_send:
             async for item in to_send:
+                if writer.is_closing():
+                    return
                 text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
                 writer.write(text.encode("utf-8", "replace") + b"\n")
                 await writer.drain()
