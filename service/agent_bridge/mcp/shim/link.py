@@ -23,6 +23,10 @@ _QUICK_S = (0.01, 0.5)
 """From and to: between two attempts while a call waits or the service starts."""
 _SLOW_S = (2.0, 30.0)
 """The same while nothing waits."""
+_LASTING_S = 1.0
+"""A connection that is lost sooner was of no use: the next one isn't begun as if all had been well."""
+_RETURN_S = 5.0
+"""A service that was there and is gone is looked for quickly for so long: others write to this session."""
 _RESTART_S = 3.0
 """Between the end of a start that failed and the next one."""
 _SETTLE_S = 1.0
@@ -51,7 +55,10 @@ class Link:
         self._next_attempt = 0.0
         self._last_attempt = 0.0
         self._quick, self._slow = _QUICK_S[0], _SLOW_S[0]
+        self._opened_at = 0.0
+        self._returns_by = 0.0
         self._starter: Starter | None = None
+        self._has_answered = False
         self._is_past_beginning = False
         self._next_start = 0.0
         self._gives_up_at: float | None = None
@@ -102,7 +109,7 @@ class Link:
             return
         for line in self._cutter.feed(data):
             try:
-                self._take(line)
+                self._take(line, now)
             except RefusedError as refusal:
                 self._refused(now, str(refusal))
                 return
@@ -176,16 +183,16 @@ class Link:
         client = self._relay.client or ("", "")
         self._relay.to_service.put(self._origin.hello(client, self._agent_id, self._relay.replayed()))
 
-    def _take(self, line: bytes | None) -> None:
+    def _take(self, line: bytes | None, now: float) -> None:
         if self._is_welcome:
             was_open = self._relay.is_open
             self._relay.from_service(line)
             if self._relay.is_open and not was_open:
-                self._quick, self._slow = _QUICK_S[0], _SLOW_S[0]
+                self._opened_at = now
                 self._gives_up_at = None
             return
         welcome = answer_to_hello(line)
-        self._is_welcome = True
+        self._is_welcome = self._has_answered = True
         self._agent_id = welcome.agent_id
         if welcome.digest != self._digest:
             found = catalogue.load_own(self._env)
@@ -195,14 +202,14 @@ class Link:
 
     def _lose(self, now: float, reason: str) -> None:
         """The connection is of no use any more."""
-        was_open = self._relay.is_open
+        if self._relay.is_open and now >= self._opened_at + _LASTING_S:
+            self._quick, self._slow = _QUICK_S[0], _SLOW_S[0]
+            self._returns_by = now + _RETURN_S
         if self._socket is not None:
             self._socket.close()
             self._socket = None
         self._relay.close(now)
         self._failed(now, reason)
-        if was_open:
-            self._next_attempt = now + self._quick
 
     def _refused(self, now: float, reason: str) -> None:
         self._lose(now, f"The service refused the connection: {reason}")
@@ -211,7 +218,7 @@ class Link:
     def _failed(self, now: float, reason: str) -> None:
         """An attempt failed: the next one is later."""
         self._reason = reason
-        if self._relay.is_waiting or self._is_starting:
+        if self._relay.is_waiting or self._is_starting or now < self._returns_by:
             self._next_attempt = now + self._quick
             self._quick = min(2 * self._quick, _QUICK_S[1])
         else:
@@ -230,13 +237,18 @@ class Link:
             self._starter = Starter()
         self._is_past_beginning = True
         self._next_start = now + _RESTART_S
+        self._has_answered = False
         self._starter.start()
 
     def _look_at_start(self, now: float) -> None:
         if self._starter is None or not self._starter.has_ended():
             return
         self._next_start = now + _RESTART_S
-        if self._starter.failed:
+        if self._starter.failed and self._has_answered:
+            # It did start, and was ended before all of it was ready: that is what the start waited for.
+            self._starter.failed = ""
+            self._next_start = now
+        elif self._starter.failed:
             note(f"the service couldn't be started: {self._starter.failed}")
             self._gives_up_at = now + _SETTLE_S
         self._next_attempt = now

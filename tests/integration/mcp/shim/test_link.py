@@ -11,7 +11,7 @@ from agent_bridge.mcp.shim.catalogue import load
 from agent_bridge.mcp.shim.hello import Origin
 from agent_bridge.mcp.shim.link import GREETING_S, Link
 from agent_bridge.mcp.shim.relay import PATIENCE_S, Relay
-from integration.mcp.shim.rig import Service, call, initialize
+from integration.mcp.shim.rig import Peer, Service, answer, call, initialize, welcome
 
 
 def linked() -> tuple[Relay, Link]:
@@ -71,6 +71,51 @@ def test_service_that_takes_connections_and_says_nothing(service: Service) -> No
     attempts(link, GREETING_S + 0.5, PATIENCE_S + 0.1)
     assert not relay.is_waiting
     assert b"didn't answer" in b"".join(relay.to_client._lines)
+    link.close()
+
+
+def opened(service: Service, link: Link, relay: Relay, now: float) -> Peer:
+    """The service's end of the connection that is made now, once it takes requests."""
+    link.step(now)
+    link.flush(now)
+    peer = service.accept()
+    assert peer.hear()["hello"]
+    peer.say(welcome())
+    link.read(now)
+    link.flush(now)
+    peer.say(answer(peer.hear()["id"], {}))
+    link.read(now)
+    assert relay.is_open
+    return peer
+
+
+def lost(peer: Peer, link: Link, now: float) -> None:
+    """The service goes, and that is seen."""
+    peer.close()
+    link.read(now)
+    assert link.descriptor is None
+
+
+def test_service_that_ends_each_connection_is_not_asked_without_pause(service: Service) -> None:
+    relay, link = linked()
+    now, moments = 0.0, []
+    for _ in range(6):
+        lost(opened(service, link, relay, now), link, now)
+        moments.append(now)
+        following = link.wakes_at(now)
+        assert following is not None
+        now = following
+    assert moments == [0.0, 2.0, 6.0, 14.0, 30.0, 60.0]
+    link.close()
+
+
+def test_service_that_was_there_is_looked_for_quickly_and_then_in_peace(service: Service) -> None:
+    relay, link = linked()
+    peer = opened(service, link, relay, 0.0)
+    service.close()
+    lost(peer, link, 100.0)
+    assert len(attempts(link, 100.0, 105.0)) >= 10
+    assert len(attempts(link, 106.0, 400.0)) <= 20
     link.close()
 
 
