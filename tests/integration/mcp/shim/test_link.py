@@ -6,6 +6,8 @@ import json
 import os
 from pathlib import Path
 
+import pytest
+
 from agent_bridge import paths
 from agent_bridge.mcp.shim.catalogue import load
 from agent_bridge.mcp.shim.hello import Origin
@@ -14,13 +16,13 @@ from agent_bridge.mcp.shim.relay import PATIENCE_S, Relay
 from integration.mcp.shim.rig import Peer, Service, answer, call, initialize, welcome
 
 
-def linked() -> tuple[Relay, Link]:
-    """A relay whose client has said initialize, and a link that may start no service."""
+def linked(*, starts_service: bool = False) -> tuple[Relay, Link]:
+    """A relay whose client has said initialize, and a link."""
     relay = Relay(load(None), PATIENCE_S)
     relay.from_client(json.dumps(initialize()).encode(), 0.0)
     relay.to_client.clear()
     origin = Origin(os.environ, "", "global")
-    return relay, Link(relay, origin, os.environ, starts_service=False, digest="")
+    return relay, Link(relay, origin, os.environ, starts_service=starts_service, digest="")
 
 
 def attempts(link: Link, begin: float, end: float) -> list[float]:
@@ -71,6 +73,33 @@ def test_service_that_takes_connections_and_says_nothing(service: Service) -> No
     attempts(link, GREETING_S + 0.5, PATIENCE_S + 0.1)
     assert not relay.is_waiting
     assert b"didn't answer" in b"".join(relay.to_client._lines)
+    link.close()
+
+
+def test_start_whose_service_was_killed_is_no_failure(
+    sealed_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A service answers before all of it is ready. The start that waits for that fails when it is killed."""
+    in_the_way = sealed_home / "file"
+    in_the_way.touch()
+    monkeypatch.setenv("AGENT_BRIDGE_STATE_DIR", str(in_the_way / "below"))  # so the start fails
+    relay, link = linked(starts_service=True)
+    relay.from_client(json.dumps(call(1)).encode(), 0.0)
+    link.step(0.0)
+    assert link._is_starting
+    service = Service(paths.mcp_socket())
+    peer = opened(service, link, relay, 0.1)
+    peer.close()
+    service.close()
+    link.read(0.2)
+    assert link._starter is not None
+    first = link._starter._process
+    while link._starter._process is first:
+        link.step(0.2)
+    link.step(2.0)
+
+    assert link._starter._process is not None, "the next start is under way"
+    assert relay.is_waiting, "the call is not given up"
     link.close()
 
 
