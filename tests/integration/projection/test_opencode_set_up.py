@@ -16,6 +16,7 @@ from .conftest import CLAUDE, git
 
 Tree = Callable[[Path], dict[str, tuple[str, int, bytes]]]
 FACT = "The deploy key lives in the vault."
+SERVER = {"agent-bridge": {"type": "local", "command": ["agent-bridge-mcp"], "enabled": True}}
 RULES, ROOT_FILE, FOLDER_FILE = ".claude/rules/agent-bridge.md", "opencode.json", ".opencode/opencode.json"
 
 
@@ -59,7 +60,8 @@ def test_claude_md_is_listed_and_stays_without_a_block(
     used: Path, claude_only: Path, settings: Settings
 ) -> None:
     engine = set_up(claude_only, settings)
-    assert json.loads((claude_only / ROOT_FILE).read_bytes()) == {"instructions": ["CLAUDE.md"]}
+    set_by_us = {"instructions": ["CLAUDE.md"], "mcp": SERVER}
+    assert json.loads((claude_only / ROOT_FILE).read_bytes()) == set_by_us
     assert (claude_only / "CLAUDE.md").read_bytes() == CLAUDE
     assert holders(claude_only) == {"AGENTS.md", RULES}
     assert git(claude_only, "status", "--porcelain", "--", ":!.memory") == ""
@@ -156,7 +158,8 @@ def test_a_worktree_has_its_own_setting(used: Path, claude_only: Path, settings:
     other = claude_only.parent / "other"
     git(claude_only, "worktree", "add", "-q", str(other))
     set_up(claude_only, settings)
-    assert json.loads((other / ROOT_FILE).read_bytes()) == {"instructions": ["CLAUDE.md"]}
+    set_by_us = {"instructions": ["CLAUDE.md"], "mcp": SERVER}
+    assert json.loads((other / ROOT_FILE).read_bytes()) == set_by_us
     assert holders(other) == {"AGENTS.md", RULES}
     assert (other / "CLAUDE.md").read_bytes() == CLAUDE
     assert git(other, "status", "--porcelain") == ""
@@ -194,7 +197,7 @@ def test_the_switches_that_init_saw_count(
     engine = Engine(project, settings)
     engine.store.add(FACT)
     engine.reconcile()
-    assert not (claude_only / ROOT_FILE).exists()
+    assert json.loads((claude_only / ROOT_FILE).read_bytes()) == {"mcp": SERVER}
     assert holders(claude_only) == {"AGENTS.md", "CLAUDE.md"}
 
 
