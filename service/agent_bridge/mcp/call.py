@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,7 +46,6 @@ class Call:
     session: Session
     request_id: str
     is_replay: bool = False
-    cancelled: list[bool] = field(default_factory=list)
 
     @property
     def key(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -20,7 +21,7 @@ from agent_bridge.mcp.bounded import quoted
 from agent_bridge.mcp.call import Call
 from agent_bridge.mcp.inbox_reading import Reader, check_part
 from agent_bridge.mcp.own_row import own, present
-from agent_bridge.mcp.receipts import answer_to, await_state, shown_answer
+from agent_bridge.mcp.receipts import answer_to, await_state, sent_before, shown_answer
 from agent_bridge.mcp.tool import Answer, Hints, Parameters, Tool
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ DELIVERY_SECONDS = 3.0
 ANSWER_SECONDS = 50.0
 """What an answer gets where the caller said nothing: clients give a tool about a minute."""
 LONGEST_SECONDS = 120.0
+RETURN_SECONDS = 3.0
+"""What the recipient of a call that is sent again gets to come back: the service has just begun anew."""
+_LOOK_SECONDS = 0.1
 _PUSHED = frozenset(("claude-code", "opencode"))
 """Profiles of programs into which an answer can be pushed; for the others it has to come with the call."""
 _DELIVERED = frozenset((AckState.DELIVERED, AckState.DISPLAYED))
@@ -66,24 +70,21 @@ async def message_client_session(call: Call, wanted: MessageClientSessionParamet
     session = call.session
     identity = session.hello.identity
     rows = await present(call)
-    me = own(call, rows)
-    reader = Reader(identity, me.agent_id, {row.agent_id: row for row in rows if row.identity == identity})
-    thread = await session.channel.read(lambda store: _thread(store, reader, wanted))
-    to = resolve(
-        rows,
-        Request(
-            identity=identity,
-            sender_id=me.agent_id,
-            client_id=wanted.client_id or None,
-            project=wanted.project or None,
-            client_type=wanted.client_type or None,
-            participants=thread.participants,
-        ),
-    )
-    draft = _draft(call, wanted, me, to, thread)
-    reaches = await session.channel.reaches(identity, to.agent_id)
-    sent = cast("Sent", await session.channel.write(Send(draft)))
-    return await _told(call, wanted, sent.message, to, thread, reaches=reaches)
+    message = await sent_before(call)
+    if message is None:
+        me = own(call, rows)
+        reader = Reader(
+            identity, me.agent_id, {row.agent_id: row for row in rows if row.identity == identity}
+        )
+        thread = await session.channel.read(lambda store: _thread(store, reader, wanted))
+        to = await _recipient(call, wanted, rows, thread)
+        reaches = await session.channel.reaches(identity, to.agent_id)
+        draft = _draft(call, wanted, me, to, thread)
+        message, whom = cast("Sent", await session.channel.write(Send(draft))).message, to.name
+    else:
+        reaches = await session.channel.reaches(identity, message.to_agent_id or "")
+        whom = _name_of(message, rows)
+    return await _told(call, wanted, message, whom, reaches=reaches)
 
 
 class _Thread:
@@ -129,6 +130,31 @@ def _thread(store: Store, reader: Reader, wanted: MessageClientSessionParameters
     return _Thread(conversation_id, others, about.message_id, stays_open=is_theirs and stays_open)
 
 
+async def _recipient(
+    call: Call, wanted: MessageClientSessionParameters, rows: Sequence[AgentRow], thread: _Thread
+) -> AgentRow:
+    """Who is meant. Raises ChannelError where that isn't one session."""
+    session = call.session
+    request = Request(
+        identity=session.hello.identity,
+        sender_id=session.agent_id,
+        client_id=wanted.client_id or None,
+        project=wanted.project or None,
+        client_type=wanted.client_type or None,
+        participants=thread.participants,
+    )
+    loop = asyncio.get_running_loop()
+    until = loop.time() + RETURN_SECONDS
+    while True:
+        try:
+            return resolve(rows, request)
+        except UnknownError:
+            if not call.is_replay or loop.time() >= until:
+                raise
+        await asyncio.sleep(_LOOK_SECONDS)
+        rows = await session.channel.rows(session.hello.identity)
+
+
 def _draft(
     call: Call, wanted: MessageClientSessionParameters, me: AgentRow, to: AgentRow, thread: _Thread
 ) -> Draft:
@@ -162,8 +188,7 @@ async def _told(
     call: Call,
     wanted: MessageClientSessionParameters,
     message: Message,
-    to: AgentRow,
-    thread: _Thread,
+    whom: str,
     *,
     reaches: bool,
 ) -> Answer:
@@ -179,13 +204,13 @@ async def _told(
     except AgentBridgeError as error:
         trouble = f"It is stored; how far it came isn't known: {error.sentence()}"
     data: dict[str, Any] = {
-        "toAgentId": message.to_agent_id or to.agent_id,
+        "toAgentId": message.to_agent_id or "",
         "conversationId": message.conversation_id,
         "messageId": message.message_id,
         "deliveryState": state.value,
         "expectsResponse": message.expects_response,
     }
-    lines = [f"Channel message sent to {one_line(to.name, 80)}"]
+    lines = [f"Channel message sent to {one_line(whom, 80)}"]
     lines += [f"  {name}: {_value(value)}" for name, value in data.items()]
     if answer is not None:
         shown, why_not = await shown_answer(call, answer)
@@ -199,11 +224,22 @@ async def _told(
     ]
     if wanted.expects_response is None:
         notes.append(_inferred(message))
-    if thread.stays_open:
+    if _is_about_an_open_one(message):
         notes.append("The message that it is about stays open: only reply closes it.")
     data["note"] = " ".join(notes)
     lines += [f"Note: {note}" for note in notes]
     return Answer("\n".join(lines), data)
+
+
+def _name_of(message: Message, rows: Sequence[AgentRow]) -> str:
+    """Its recipient, who may be away now."""
+    there = (row.name for row in rows if row.agent_id == message.to_agent_id)
+    return next(there, None) or str((message.meta or {}).get("targetClientName", "an agent"))
+
+
+def _is_about_an_open_one(message: Message) -> bool:
+    """Whether it is about a message that stays open, as `_draft` has noted."""
+    return "about" in (message.meta or {})
 
 
 def _waits(call: Call, message: Message, state: AckState) -> bool:

@@ -1,8 +1,7 @@
-"""Waiting for word of a message, and the answer that came to it."""
+"""Word of a message that a call has sent: whether it is stored, how far it came, what was answered."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from agent_bridge.channel.model import AckState, ActorType, Message
@@ -16,26 +15,23 @@ from agent_bridge.mcp.tool import ANSWER_BYTES
 if TYPE_CHECKING:
     from agent_bridge.channel.storage.store import Store
 
-_LOOK_SECONDS = 1.0
-"""Between two looks whether the call was cancelled."""
 _LOOKED_AT = 50
 """Messages of a thread among which its answer is looked for."""
+
+
+async def sent_before(call: Call) -> Message | None:
+    """What this very call has stored when it came the first time; its answer never arrived."""
+    if not call.is_replay:
+        return None
+    identity = call.session.hello.identity
+    return await call.session.channel.read(lambda store: store.message(identity, call.key))
 
 
 async def await_state(
     call: Call, message: Message, states: frozenset[AckState], seconds: float
 ) -> AckState | None:
-    """Wait until the message has one of these states or a terminal one, at most so long, and no longer than
-    the call is wanted; its state then."""
-    loop = asyncio.get_running_loop()
-    until = loop.time() + seconds
-    while True:
-        left = until - loop.time()
-        state = await call.session.channel.settled(
-            message.identity, message.message_id, states, max(0.0, min(left, _LOOK_SECONDS))
-        )
-        if state is None or state in states or state.is_terminal or left <= 0 or any(call.cancelled):
-            return state
+    """Wait until the message has one of these states or a terminal one, at most so long; its state then."""
+    return await call.session.channel.settled(message.identity, message.message_id, states, seconds)
 
 
 async def answer_to(call: Call, message: Message) -> Message | None:

@@ -18,6 +18,7 @@ from agent_bridge.mcp.bounded import quoted
 from agent_bridge.mcp.call import Call
 from agent_bridge.mcp.own_row import own, present
 from agent_bridge.mcp.peers import peer_of
+from agent_bridge.mcp.receipts import sent_before
 from agent_bridge.mcp.tool import Answer, Hints, Parameters, Tool
 
 _LOOK = "Take agentId, conversationId and replyTo from `replyWith` of channel_inbox, unchanged."
@@ -41,25 +42,14 @@ async def reply(call: Call, wanted: ReplyParameters) -> Answer:
     rows = [row for row in await present(call) if row.identity == identity]
     me = own(call, rows)
     question = await session.channel.read(lambda store: store.message(identity, wanted.reply_to))
-    question = _checked(question, wanted, me, rows)
-    to = _recipient(wanted.agent_id, rows)
-    to_id = wanted.agent_id if to is None else to.agent_id
-    draft = Draft(
-        identity=identity,
-        from_agent_id=me.agent_id,
-        from_agent_name=me.name,
-        to_agent_id=to_id,
-        kind=Kind.CHAT,
-        content=wanted.message,
-        conversation_id=question.conversation_id,
-        message_id=call.key,
-        reply_to=question.message_id,
-        task_id=None if wanted.task_id is None else ids.checked_id(wanted.task_id, "taskId"),
-        meta=None if wanted.skill_id is None else {"skillId": ids.checked_id(wanted.skill_id, "skillId")},
-        requires_ack=True,
-        expects_response=False,
-    )
-    sent = cast("Sent", await session.channel.write(Send(draft)))
+    stored = await sent_before(call)
+    is_new = False
+    if stored is None or question is None:
+        # Once only: who asked may not be back yet when the same call comes again.
+        question = _checked(question, wanted, me, rows)
+        draft = _draft(call, wanted, me, question, _recipient(wanted.agent_id, rows))
+        sent = cast("Sent", await session.channel.write(Send(draft)))
+        stored, is_new = sent.message, not sent.deduplicated
     if question.to_agent_id not in (None, me.agent_id):
         # It was for the bridge into this session, in whose name the store doesn't close it by itself.
         await session.channel.write(
@@ -72,7 +62,28 @@ async def reply(call: Call, wanted: ReplyParameters) -> Answer:
                 actor_type=ActorType.CLIENT,
             )
         )
-    return _answer(sent.message, question, to, is_new=not sent.deduplicated)
+    to = _recipient(stored.to_agent_id or "", rows)
+    return _answer(stored, question, to, is_new=is_new)
+
+
+def _draft(
+    call: Call, wanted: ReplyParameters, me: AgentRow, question: Message, to: AgentRow | None
+) -> Draft:
+    return Draft(
+        identity=me.identity,
+        from_agent_id=me.agent_id,
+        from_agent_name=me.name,
+        to_agent_id=wanted.agent_id if to is None else to.agent_id,
+        kind=Kind.CHAT,
+        content=wanted.message,
+        conversation_id=question.conversation_id,
+        message_id=call.key,
+        reply_to=question.message_id,
+        task_id=None if wanted.task_id is None else ids.checked_id(wanted.task_id, "taskId"),
+        meta=None if wanted.skill_id is None else {"skillId": ids.checked_id(wanted.skill_id, "skillId")},
+        requires_ack=True,
+        expects_response=False,
+    )
 
 
 def _checked(

@@ -104,9 +104,6 @@ class McpServer:
             await self._placed(connected)
             answer = await run_tool(tool, call, params.arguments, self._brain.counts)
             return _result(answer, with_data=connected.session.profile not in HIDES_TEXT)
-        except asyncio.CancelledError:
-            call.cancelled.append(True)
-            raise
         finally:
             connected.in_flight -= 1
 

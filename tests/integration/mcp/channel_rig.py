@@ -63,6 +63,11 @@ class Rig:
         assert found is not None
         return found
 
+    def thread(self, conversation_id: str, identity: str = "global") -> tuple[Message, ...]:
+        """All messages of a conversation."""
+        found = self.run(self.channel.read(lambda store: store.conversation(identity, conversation_id)))
+        return tuple(found.messages)
+
     def acks(self, conversation_id: str, identity: str = "global") -> tuple[Ack, ...]:
         """All acks of a conversation."""
         return self.run(self.channel.read(lambda store: store.conversation(identity, conversation_id))).acks
@@ -142,13 +147,14 @@ class Agent:
         self,
         name: str,
         request: str | None = None,
-        cancelled: list[bool] | None = None,
+        *,
+        is_replay: bool = False,
         **words: Any,  # noqa: ANN401
     ) -> Answer:
         """Call a tool with these arguments; `request` is the call's id, a new one by default."""
         self._calls += 1
         tool = BY_NAME[name]
-        call = Call(self.session, request or str(self._calls), False, [] if cancelled is None else cancelled)
+        call = Call(self.session, request or str(self._calls), is_replay)
         answer = await tool.run(call, tool.parameters.model_validate(words))
         json.dumps(answer.data, ensure_ascii=False).encode()
         assert len(answer.text.encode()) <= ANSWER_BYTES

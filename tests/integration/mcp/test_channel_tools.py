@@ -19,7 +19,7 @@ from agent_bridge.channel.clock import wall_ms
 from agent_bridge.channel.directory import AgentRow, EntryType
 from agent_bridge.channel.errors import AmbiguousError, InvalidError, TooLargeError, UnknownError
 from agent_bridge.channel.model import AckState
-from agent_bridge.mcp import clear_tool
+from agent_bridge.mcp import clear_tool, message_session
 from agent_bridge.mcp.call import Call
 from agent_bridge.mcp.channel_tools import TOOLS
 from agent_bridge.mcp.schema import input_schema
@@ -497,28 +497,70 @@ def test_the_answer_comes_with_the_call_where_it_cannot_be_pushed(
 
 def test_a_call_that_nobody_wants_any_more_stops_waiting(rig: Rig, helper: Agent) -> None:
     asker = rig.agent("waiting", project="one").join()
-    cancelled: list[bool] = []
+    server = rig.host.running()
+    assert server is not None
 
-    async def ask_and_cancel() -> float:
+    async def ask_and_cancel() -> None:
         asking = asyncio.create_task(
             asker.calling(
-                "message_client_session",
-                "1",
-                cancelled,
-                clientId=helper.id,
-                message="Port?",
-                timeoutMs=60_000,
+                "message_client_session", "1", clientId=helper.id, message="Port?", timeoutMs=60_000
             )
         )
         while not (await helper.calling("channel_inbox")).data["conversations"]:
             pass
-        began = time.monotonic()
-        cancelled.append(True)
-        await asking
-        return time.monotonic() - began
+        while not len(server.hub.receipts):
+            await asyncio.sleep(0.01)
+        asking.cancel()
+        await asyncio.wait({asking})
+        while len(server.hub.receipts):
+            await asyncio.sleep(0.01)
 
     with listening(rig, helper):
-        assert rig.run(ask_and_cancel()) < 3
+        rig.run(ask_and_cancel())
+
+
+def test_a_call_that_comes_again_sends_nothing_twice_and_needs_nobody_to_be_back(
+    rig: Rig, asker: Agent, helper: Agent
+) -> None:
+    question = {"clientId": helper.id, "message": "Port?", "expectsResponse": True}
+    first = asker.call("message_client_session", "1", **question).data
+    reply_with = helper.inbox()["conversations"][0]["replyWith"] | {"message": "4999"}
+    del reply_with["peerType"]
+    answer = helper.call("reply", "2", **reply_with).data
+    for gone in (asker, helper):
+        rig.run(rig.channel.remove("global", gone.id))
+
+    again = asker.call("message_client_session", "1", is_replay=True, **question)
+    assert again.data["messageId"] == first["messageId"]
+    assert again.data["reply"]["content"] == "4999"
+    rig.run(rig.channel.remove("global", asker.id))
+    again = helper.call("reply", "2", is_replay=True, **reply_with)
+    assert again.data["messageId"] == answer["messageId"]
+    assert "answered before" not in again.text
+    assert len(rig.thread(first["conversationId"])) == 2
+
+
+def test_a_call_that_comes_again_waits_a_little_for_its_recipient(
+    rig: Rig, asker: Agent, helper: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The service has begun anew, and sessions come back one by one."""
+    question = {"clientId": helper.id, "message": "Port?"}
+    rig.run(rig.channel.remove("global", helper.id))
+    with pytest.raises(UnknownError):
+        asker.call("message_client_session", **question)
+
+    async def ask_and_come_back() -> dict[str, Any]:
+        asking = asyncio.create_task(asker.calling("message_client_session", "7", is_replay=True, **question))
+        await asyncio.sleep(0.2)
+        assert not asking.done()
+        await helper.calling("list_agents")
+        return dict((await asking).data)
+
+    assert rig.run(ask_and_come_back())["toAgentId"] == helper.id
+    rig.run(rig.channel.remove("global", helper.id))
+    monkeypatch.setattr(message_session, "RETURN_SECONDS", 0.2)
+    with pytest.raises(UnknownError):
+        asker.call("message_client_session", "8", is_replay=True, **question)
 
 
 def test_a_registry_that_ends_amid_a_wait_leaves_no_call_hanging(rig: Rig, helper: Agent) -> None:
