@@ -98,8 +98,10 @@ def test_start_whose_service_was_killed_is_no_failure(
         link.step(0.2)
     link.step(2.0)
 
-    assert link._starter._process is not None, "the next start is under way"
+    second = link._starter._process
+    assert second is not None, "the next start is under way"
     assert relay.is_waiting, "the call is not given up"
+    second.wait()  # while the file is in its way
     link.close()
 
 
