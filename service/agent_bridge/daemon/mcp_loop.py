@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 from agent_bridge.daemon.status_server import is_ours
 from agent_bridge.log import get_logger
-from agent_bridge.mcp.transport import LINE_BYTES, answer_shim
+from agent_bridge.mcp.lines import READ_AHEAD
+from agent_bridge.mcp.sessions import MOST_SESSIONS
+from agent_bridge.mcp.transport import answer_shim
 
 if TYPE_CHECKING:
     from agent_bridge.daemon.mcp_parts import McpParts
@@ -20,6 +22,9 @@ THREADS = 8
 """Calls that read or write stores at the same time; each store is one thread's at a time anyway."""
 DRAIN_SECONDS = 1.0
 """What calls under way get at the end; what isn't answered then is asked again by the shims."""
+MOST_CONNECTIONS = MOST_SESSIONS + 128
+"""Connections at a time, those included that have said no hello yet: the rest of the service needs file
+descriptors too, of which a process may have 1,024 at the least."""
 _LOOK_SECONDS = 0.02
 _log = get_logger("mcp")
 
@@ -54,7 +59,7 @@ class McpLoop:
     async def _serve(self, started: Callable[[], None]) -> None:
         brain = await asyncio.to_thread(self._parts.brain)
         accepting = await asyncio.start_unix_server(
-            self._connected, sock=self._listener.dup(), limit=LINE_BYTES
+            self._connected, sock=self._listener.dup(), limit=READ_AHEAD
         )
         started()
         try:
@@ -67,6 +72,9 @@ class McpLoop:
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a callback of asyncio's is run as a task
+        if len(self._connections) >= MOST_CONNECTIONS:
+            writer.close()  # one with patience comes again
+            return
         self._connections[task] = writer
         try:
             peer: socket.socket = writer.get_extra_info("socket")

@@ -12,8 +12,13 @@ from mcp.shared._context_streams import create_context_streams
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
+from agent_bridge.mcp.lines import next_line
+
 if TYPE_CHECKING:
     from mcp.shared._stream_protocols import ReadStream, WriteStream
+
+LINE_BYTES = 17 * 1024 * 1024
+"""Bytes that a line may have; the shim passes on at most 16 MiB. Who sends more is cut off."""
 
 
 @asynccontextmanager
@@ -53,8 +58,8 @@ async def as_streams(
 async def _line(reader: asyncio.StreamReader) -> bytes:
     """The next line; b"" at the end, which a line that is too long is as well."""
     try:
-        return await reader.readline()
-    except (ValueError, ConnectionError):
+        return await next_line(reader, LINE_BYTES) or b""
+    except ConnectionError:
         return b""
 
 

@@ -12,6 +12,7 @@ from agent_bridge.errors import AgentBridgeError
 from agent_bridge.log import get_logger
 from agent_bridge.mcp.hello import HELLO_VERSION
 from agent_bridge.mcp.hello_parse import HELLO_BYTES, HelloError, parse_hello
+from agent_bridge.mcp.lines import next_line
 from agent_bridge.mcp.places import first_start, root_of
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from agent_bridge.mcp.server import McpServer
     from agent_bridge.mcp.sessions import Connected
 
-LINE_BYTES = 17 * 1024 * 1024
-"""Bytes that a line may have; the shim passes on at most 16 MiB. Who sends more is cut off."""
 HELLO_SECONDS = 5.0
 """What a shim gets to say its hello."""
 _log = get_logger("mcp")
@@ -99,11 +98,11 @@ async def _serve(
 
 async def _first_line(reader: asyncio.StreamReader) -> bytes:
     async with asyncio.timeout(HELLO_SECONDS):
-        line = await reader.readline()
-    if not line.endswith(b"\n"):
-        raise ConnectionResetError
-    if len(line) > HELLO_BYTES:
+        line = await next_line(reader, HELLO_BYTES)
+    if line is None:
         raise HelloError("The hello is too long", detail=f"{HELLO_BYTES} bytes at most")
+    if not line:
+        raise ConnectionResetError
     return line
 
 
