@@ -15,8 +15,9 @@ _PLACES = {
     # need no Node to run, and no install script.
     "@anthropic-ai/claude-code": "@anthropic-ai/claude-code-*/claude",
     "@openai/codex": "@openai/codex-*/vendor/*/bin/codex",
-    # No native program: a script for Node 20 or later.
+    # No native programs: scripts for Node 20 or later.
     "@google/gemini-cli": "@google/gemini-cli/bundle/gemini.js",
+    "@modelcontextprotocol/inspector-cli": "@modelcontextprotocol/inspector-cli/build/index.js",
     "opencode-ai": "opencode-*/bin/opencode",
 }
 
