@@ -6,6 +6,7 @@ the store is looked at once for sixteen facts.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,6 +17,7 @@ from typing import Literal, TypeVar
 
 from agent_bridge import git, paths, projects
 from agent_bridge.config import Settings
+from agent_bridge.daemon.mcp_projects import ProjectFinder
 from agent_bridge.errors import AgentBridgeError
 from agent_bridge.mcp.ports import NoProject, Removed, StorePlace
 from agent_bridge.memory.adding import Added
@@ -51,14 +53,15 @@ class ServiceMemory:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._projects = ProjectFinder()
         self._kept: dict[Path, _Kept] = {}
         self._changing = threading.Lock()
 
     def project(self, start: Path | None) -> StorePlace | NoProject:
         """The store of the project that a directory lies in; see the port."""
-        if start is None or not start.is_dir():
+        if start is None or not os.path.isdir(start):  # noqa: PTH112 (Path.is_dir raises)
             return NoProject("no-directory")
-        known = projects.find_project(start)
+        known = self._projects.find(start)
         root = projects.locate(start) if known is None else known.root
         directory = root / projects.STORE_NAME
         check_store(directory)

@@ -6,7 +6,7 @@ Who calls holds the store's lock.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
@@ -18,6 +18,11 @@ from agent_bridge.memory.draft import Draft
 from agent_bridge.memory.fact import Fact, parse_fact, plain_body
 from agent_bridge.memory.finding import Similar, gone
 from agent_bridge.memory.snapshot import Snapshot
+from agent_bridge.memory.texts import Texts
+
+EDITS_WITHIN_S = 1.0
+"""Who adds group upon group sees at once what came, went or was replaced, and within this time what was
+edited in place: to look at each of thousands of files for every few facts would take most of the time."""
 
 _TRIES = 50
 
@@ -33,44 +38,25 @@ class Added:
 
 
 class Adding:
-    """What a store holds, as far as adding needs it; it learns what is added."""
+    """Adds facts to the store at `root`, of which `texts` knows what it holds; it learns what is added."""
 
-    def __init__(
-        self,
-        root: Path,
-        facts: Iterable[Fact],
-        now: datetime,
-        threshold: float,
-        keep_dir: Path,
-        words: Mapping[str, frozenset[str]],
-        *,
-        sync: bool = True,
-    ) -> None:
-        """`facts` are those below `root`; `threshold`: the part of their words that similar texts share.
-
-        `words` are the words of texts by hash, as far as they are known from earlier; `sync` False leaves
-        it to the caller that files survive a power cut.
-        """
+    def __init__(self, root: Path, texts: Texts, now: datetime, keep_dir: Path, *, sync: bool = True) -> None:
+        """`sync` False leaves it to the caller that files survive a power cut."""
         self._root = root
-        self._facts = list(facts)
-        self.words: dict[str, frozenset[str]] = {}
-        self._ids_by_text: dict[str, str] = {}
-        for fact in self._facts:
-            self._ids_by_text.setdefault(fact.text_hash, fact.id)
-            known = words.get(fact.text_hash)
-            self.words[fact.text_hash] = similarity.words(fact.body) if known is None else known
+        self._texts = texts
         self._now = now
-        self._threshold = threshold
         self._keep_dir = keep_dir
         self._sync = sync
-        self._number = naming.next_number([*_entry_names(root), *(fact.id for fact in self._facts)], now)
+        # Of files that can't be read as facts too.
+        self._number = texts.next_number(now, _entry_names(root))
 
     def put(self, draft: Draft) -> Added:
         """Write a fact's file. Raises DuplicateError (names the fact of this text), AgentBridgeError."""
         text = plain_body(draft.text)
-        holder = self._ids_by_text.get(similarity.text_hash(text))
+        holder = self._texts.holder(similarity.text_hash(text))
         if holder is not None:
             raise DuplicateError(holder)
+        written = b""
 
         def name(attempt: int) -> str:
             fact_id = naming.fact_id_for(
@@ -79,31 +65,16 @@ class Adding:
             return f"entries/{fact_id}.md"
 
         def content(path: str) -> bytes:
-            return draft.content(PurePosixPath(path).stem, self._now)
+            nonlocal written
+            written = draft.content(PurePosixPath(path).stem, self._now)
+            return written
 
         path = create_new(self._root, name, content, keep_dir=self._keep_dir, sync=self._sync)
-        return self._learn(parse_fact(path, content(path)))
-
-    def _learn(self, fact: Fact) -> Added:
-        words = similarity.words(fact.body)
-        alike = self._alike(words)
-        self._facts.append(fact)
-        self.words[fact.text_hash] = words
-        self._ids_by_text[fact.text_hash] = fact.id
-        self._number = max(self._number, naming.next_number([fact.id], self._now))
-        return Added(fact, sorted(alike, key=lambda one: (-one.score, one.fact.id)))
-
-    def _alike(self, words: frozenset[str]) -> list[Similar]:
-        found = []
-        size, least = len(words), self._threshold
-        for other in self._facts if words else ():
-            theirs = self.words[other.text_hash]
-            # `jaccard` multiplied out: there are thousands of texts, and most aren't alike.
-            shared = len(words & theirs)
-            if shared >= least * (size + len(theirs) - shared):
-                score = similarity.jaccard(words, theirs)
-                found.append(Similar(other, score, similarity.why(words, theirs)))
-        return found
+        fact = parse_fact(path, written)
+        similar = self._texts.alike(fact.body)
+        self._texts.add(fact)
+        self._number = max(self._number, self._texts.next_number(self._now))
+        return Added(fact, similar)
 
 
 def as_seen(done: Sequence[Added | AgentBridgeError], snapshot: Snapshot) -> list[Added | AgentBridgeError]:
@@ -144,7 +115,7 @@ def create_new(
 
 
 def _entry_names(root: Path) -> list[str]:
-    """Names taken in entries/, of files that can't be read as facts too."""
+    """Names taken in entries/."""
     try:
         return os.listdir(root / "entries")  # noqa: PTH208 - names are wanted
     except OSError:

@@ -24,7 +24,7 @@ _ID_HEAD = re.compile(r"(\d{8})-(\d{4,9})-")
 def fact_id_for(text: str, number: int, now: datetime, *, is_secret: bool = False) -> str:
     """The id of a new fact; of a text that holds a credential no word is in it."""
     slug = slug_for("" if is_secret else text)
-    return f"{now.astimezone(UTC):%Y%m%d}-{number:04d}-{slug}-{text_hash(text)[:4] or '0000'}"
+    return f"{day_of(now)}-{number:04d}-{slug}-{text_hash(text)[:4] or '0000'}"
 
 
 _FOLDED = str.maketrans(
@@ -41,9 +41,20 @@ def slug_for(text: str, length: int = 48) -> str:
 
 def next_number(taken: Iterable[str], now: datetime) -> int:
     """One more than the highest number of the day among these ids and file names."""
-    day = f"{now.astimezone(UTC):%Y%m%d}"
-    heads = (_ID_HEAD.match(text) for text in taken)
-    return max((int(head[2]) for head in heads if head and head[1] == day), default=0) + 1
+    day = day_of(now)
+    numbered = (number_of(text) for text in taken)
+    return max((one[1] for one in numbered if one and one[0] == day), default=0) + 1
+
+
+def day_of(now: datetime) -> str:
+    """The day as ids have it."""
+    return f"{now.astimezone(UTC):%Y%m%d}"
+
+
+def number_of(text: str) -> tuple[str, int] | None:
+    """The day and the number that an id or a file name begins with."""
+    head = _ID_HEAD.match(text)
+    return None if head is None else (head[1], int(head[2]))
 
 
 def safe_stem(name: str, body: str) -> str:

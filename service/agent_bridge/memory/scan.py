@@ -12,7 +12,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from io import FileIO
 from pathlib import Path
@@ -76,8 +76,12 @@ class Listing:
     problems: tuple[Problem, ...]
 
 
-def walk(root: str) -> Listing:
-    """All files below `root` (a real path) that can be facts or documents. A missing root is an empty one."""
+def walk(root: str, trusted: Mapping[str, Known] | None = None) -> Listing:
+    """All files below `root` (a real path) that can be facts or documents. A missing root is an empty one.
+
+    `trusted`: a file of these that is still the same one is taken to be as known, which saves a look at it.
+    """
+    trusted = trusted or {}
     found: dict[str, Signature] = {}
     symlinks: list[tuple[str, str]] = []
     problems: list[Problem] = []
@@ -100,7 +104,8 @@ def walk(root: str) -> Listing:
                         else:
                             pending.append((f"{prefix}{name}/", entry.path, depth + 1))
                     elif is_fact_name(name):
-                        _take(entry, prefix + name, found, problems)
+                        known = trusted.get(prefix + name)
+                        _take(entry, prefix + name, known, found, problems)
         except FileNotFoundError:
             continue  # removed while we walked, or no store yet
         except OSError as error:
@@ -119,7 +124,16 @@ def read_all(place: Path) -> list[Known]:
     return [one for one in found if one is not None]
 
 
-def _take(entry: os.DirEntry[str], path: str, found: dict[str, Signature], problems: list[Problem]) -> None:
+def _take(
+    entry: os.DirEntry[str],
+    path: str,
+    trusted: Known | None,
+    found: dict[str, Signature],
+    problems: list[Problem],
+) -> None:
+    if trusted is not None and trusted.signature[2] == entry.inode():
+        found[path] = trusted.signature
+        return
     try:
         info = entry.stat(follow_symlinks=False)
     except FileNotFoundError:

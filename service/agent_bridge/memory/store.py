@@ -7,6 +7,7 @@ directory and never overwrites a file that changed meanwhile.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -14,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from agent_bridge import files
 from agent_bridge.errors import AgentBridgeError, RefusedError
 from agent_bridge.memory import fact_cache, naming, scan, snapshot
-from agent_bridge.memory.adding import Added, Adding, as_seen, create_new
+from agent_bridge.memory.adding import EDITS_WITHIN_S, Added, Adding, as_seen, create_new
 from agent_bridge.memory.documents import DOCUMENTS, Document
 from agent_bridge.memory.draft import Draft, check_text, revised
 from agent_bridge.memory.fact import (
@@ -30,6 +31,7 @@ from agent_bridge.memory.finding import Similar, fact_at, find_fact, refuse_dupl
 from agent_bridge.memory.privacy import Judgements, PrivacyRecord
 from agent_bridge.memory.scan import Known
 from agent_bridge.memory.snapshot import Problem, Snapshot
+from agent_bridge.memory.texts import Texts
 from agent_bridge.paths import ensure_private_dir
 
 __all__ = ["Added", "Document", "Draft", "Problem", "Similar", "Snapshot", "Store"]
@@ -63,15 +65,21 @@ class Store:
         self._listing_problems: tuple[Problem, ...] = ()
         self._judged: object = None
         self._snapshot: Snapshot | None = None
-        self._words: dict[str, frozenset[str]] = {}
+        self._scanned_at = -EDITS_WITHIN_S
+        self._texts = Texts(threshold)
 
     # --- reading
 
     def scan(self) -> Snapshot:
         """The store as it is now. Reads only what changed; the same object where nothing did."""
+        self._scanned_at = time.monotonic()
+        return self._scan(trusting=False)
+
+    def _scan(self, *, trusting: bool) -> Snapshot:
+        """`trusting`: what is the same file as before is taken to hold the same."""
         root = os.path.realpath(self.root)
-        listing = scan.walk(root)
         known = self._known
+        listing = scan.walk(root, known if trusting else None)
         cached = known is None
         if known is None:
             known = fact_cache.load(fact_cache.cache_path(self.state), root)
@@ -80,7 +88,7 @@ class Store:
         for path, signature in listing.found.items():
             self._step()
             one = known.get(path)
-            if one is None or one.racy or one.signature != signature:
+            if one is None or (one.racy and not trusting) or one.signature != signature:
                 before, one = one, scan.read(root, path, listing.links.get(path), one)
                 read += one is not None and (before is None or not one.says_the_same(before))
             if one is not None:
@@ -355,12 +363,11 @@ class Store:
             return self._privacy.current()
 
     def _begin_adding(self, moment: datetime, *, sync: bool) -> Adding:
-        facts = self.scan().facts
+        is_recent = time.monotonic() - self._scanned_at < EDITS_WITHIN_S
+        seen = self._scan(trusting=True) if is_recent else self.scan()
         self.create()
-        known = (self._threshold, self._keep_dir, self._words)
-        adding = Adding(self.root, facts, moment, *known, sync=sync)
-        self._words = adding.words
-        return adding
+        self._texts.follow(seen.facts)
+        return Adding(self.root, self._texts, moment, self._keep_dir, sync=sync)
 
     def _settle_added(
         self, drafts: Sequence[Draft], done: list[Added | AgentBridgeError]

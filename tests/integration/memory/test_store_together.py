@@ -5,10 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from agent_bridge.errors import DuplicateError
+from agent_bridge.memory import scan
+from agent_bridge.memory.adding import EDITS_WITHIN_S
+from agent_bridge.memory.draft import Draft
+from agent_bridge.memory.scan import Known
 from agent_bridge.memory.store import Store
 
 ADDER = """
@@ -104,3 +111,62 @@ def test_one_text_by_many_threads(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(add, range(8))) == 1
+
+
+def _foreign(root: Path, name: str, text: str) -> None:
+    """A file as somebody writes it who takes no lock and replaces what was there."""
+    aside = root / "entries" / f".{name}.tmp"
+    aside.write_text(f"---\nname: x\n---\n\n{text}\n")
+    aside.replace(root / "entries" / name)
+
+
+def test_who_adds_fact_upon_fact_sees_at_once_what_others_write(tmp_path: Path) -> None:
+    root = tmp_path / ".memory"
+    store = Store(root, state=tmp_path / "state")
+    store.add("The first of all.")
+    _foreign(root, "theirs.md", "Written by somebody else.")
+    with pytest.raises(DuplicateError):
+        store.add("Written by somebody else.")
+    _foreign(root, "theirs.md", "Replaced by somebody else.")
+    with pytest.raises(DuplicateError):
+        store.add("Replaced by somebody else.")
+    assert store.add("Written by somebody else.").fact.body == "Written by somebody else."
+    (root / "entries" / "theirs.md").unlink()
+    assert store.add("Replaced by somebody else.").fact.body == "Replaced by somebody else."
+
+
+def test_what_is_edited_in_place_is_seen_within_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / ".memory"
+    store = Store(root, state=tmp_path / "state")
+    path = root / store.add("The first of all.").fact.path
+    with path.open("a") as file:
+        file.write("And more.\n")
+    later = time.monotonic() + EDITS_WITHIN_S
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    with pytest.raises(DuplicateError):
+        store.add("The first of all. And more.")
+
+
+def test_facts_upon_facts_are_not_looked_at_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / ".memory"
+    store = Store(root, state=tmp_path / "state")
+    store.add_all([Draft(text=f"Word{number} by itself.") for number in range(50)])
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    store.scan()
+    looked: list[str] = []
+    read = scan.read
+
+    def reading(root: str, path: str, real: str | None, before: Known | None) -> Known | None:
+        looked.append(path)
+        return read(root, path, real, before)
+
+    monkeypatch.setattr(scan, "read", reading)
+    for number in range(50, 60):
+        store.add(f"Word{number} by itself.")
+    assert len(looked) == 10  # of which each was new
+    assert len(store.scan().facts) == 60
