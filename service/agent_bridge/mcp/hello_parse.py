@@ -68,6 +68,11 @@ def shown(text: object) -> str:
     return "".join(letter if letter.isprintable() else "-" for letter in text[:_TEXT]).strip()
 
 
+def is_path(text: str) -> bool:
+    """Whether it is an absolute path of a length that paths have."""
+    return text.startswith("/") and "\0" not in text and len(text.encode("utf-8", "surrogatepass")) <= _PATH
+
+
 def _nonce(text: object) -> str:
     if isinstance(text, str) and _NONCE.fullmatch(text):
         return text
@@ -83,13 +88,9 @@ def _pid(said: Mapping[str, Any], key: str) -> int:
 
 def _path(said: Mapping[str, Any], key: str) -> str:
     text = said.get(key, "")
-    if isinstance(text, str) and (not text or _is_path(text)):
+    if isinstance(text, str) and (not text or is_path(text)):
         return text
     raise HelloError(f"The hello's {key} can't be used", detail=f"an absolute path of at most {_PATH} bytes")
-
-
-def _is_path(text: str) -> bool:
-    return text.startswith("/") and "\0" not in text and len(text.encode("utf-8", "surrogatepass")) <= _PATH
 
 
 def _identity(text: object) -> str:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import uuid
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER, StreamableHTTPServerTransport
@@ -19,7 +19,7 @@ from mcp.server.streamable_http import MCP_SESSION_ID_HEADER, StreamableHTTPServ
 from agent_bridge.errors import AgentBridgeError
 from agent_bridge.log import get_logger
 from agent_bridge.mcp.hello import Hello
-from agent_bridge.mcp.hello_parse import shown
+from agent_bridge.mcp.hello_parse import is_path, shown
 from agent_bridge.mcp.places import first_start, root_of
 
 if TYPE_CHECKING:
@@ -51,6 +51,12 @@ class _Live:
     transport: StreamableHTTPServerTransport
     connected: Connected
     serving: asyncio.Task[None] | None = None
+
+    @property
+    def idle_until(self) -> float:
+        """When it ends for want of requests, by the loop's clock; inf while it is in use."""
+        idle = self.transport.idle_scope
+        return math.inf if idle is None else idle.deadline
 
 
 class HttpSessions:
@@ -99,8 +105,8 @@ class HttpSessions:
             code = _METHOD_NOT_FOUND if method == "server/discover" else _INVALID_REQUEST
             await _refuse(send, 400, code, "A session begins with `initialize`")
             return
-        if len(self._live) >= MOST_SESSIONS:
-            await _refuse(send, 503, _INVALID_REQUEST, f"{MOST_SESSIONS} sessions are open already")
+        if not await self._has_room():
+            await _refuse(send, 503, _INVALID_REQUEST, f"{MOST_SESSIONS} sessions are in use already")
             return
         hello = _hello(scope, opening, identity)
         start = first_start(hello)
@@ -110,6 +116,20 @@ class HttpSessions:
             await _refuse(send, 503, _INVALID_REQUEST, error.sentence())
             return
         await self._begin(_Live(identity, _transport(), connected), scope, _again(body, receive), send)
+
+    async def _has_room(self) -> bool:
+        """Whether one more may be open; for it ends the one that has been idle for longest.
+
+        Few clients say that they end; one that is ended so is told with its next request, and begins anew.
+        """
+        if len(self._live) < MOST_SESSIONS:
+            return True
+        idle = {session_id: live.idle_until for session_id, live in self._live.items()}
+        longest = min(idle, key=lambda session_id: idle[session_id])
+        if idle[longest] == math.inf:
+            return False
+        await self._end(longest)
+        return True
 
     async def _begin(self, live: _Live, scope: Scope, receive: Receive, send: Send) -> None:
         """Have the session answer what opens it; where that fails it is none."""
@@ -175,7 +195,7 @@ def _hello(scope: Scope, opening: dict[str, Any], identity: str) -> Hello:
         pid=0,
         parent_pid=0,
         cwd="",
-        project=project if Path(project).is_absolute() and "\0" not in project else "",
+        project=project if is_path(project) else "",
         identity=identity,
         client_name=shown(about.get("name", "")),
         client_version=shown(about.get("version", "")),

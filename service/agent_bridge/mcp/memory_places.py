@@ -111,7 +111,9 @@ def hint_once(session: Session, missing: NoProject | None) -> str:
 
 def _why(missing: NoProject, start: Path | None) -> str:
     if missing.reason == "no-directory":
-        return "this client hasn't told a directory that it works in, so there is no project."
+        if start is None:
+            return "this client hasn't told a directory that it works in, so there is no project."
+        return f"{_shown(start)} isn't a directory that can be looked into, so there is no project."
     if missing.reason == "no-repository":
         return f"{_shown(start)} isn't in a Git repository, so it has no project memory."
     return f"the project {_shown(missing.root)} isn't set up for agent-bridge, so it has no memory yet."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 
 from agent_bridge.channel.directory import AgentRow, EntryType
@@ -41,9 +42,11 @@ def row_of(session: Session, root: Path) -> AgentRow:
 
 
 def root_of(session: Session) -> Path:
-    """The directory that stands in the row. Looks at the disk."""
-    place: StorePlace | NoProject = session.memory.project(session.start)
-    return place.root or session.start or Path(session.hello.cwd)
+    """The directory in the row, of a project whose memory can't be used too. Looks at the disk."""
+    place: StorePlace | NoProject | None = None
+    with suppress(AgentBridgeError, OSError):
+        place = session.memory.project(session.start)
+    return (place and place.root) or session.start or Path(session.hello.cwd)
 
 
 async def present(call: Call) -> list[AgentRow]:

@@ -47,7 +47,7 @@ def read(uri: str, session: Session) -> str:
         place = found
     else:
         raise NotFoundError(f"There is no resource {uri[:200]!r}")
-    index = files.read_image(place.store.root / _INDEX)
+    index = files.read_image(place.store.root / _INDEX, within=place.store.root)
     if not index.data:
         return "Nothing is remembered yet.\n"
     return index.data[:_BYTES].decode("utf-8", "replace")

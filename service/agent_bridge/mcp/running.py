@@ -13,6 +13,7 @@ from agent_bridge.log import get_logger
 from agent_bridge.mcp.call import Call
 from agent_bridge.mcp.schema import input_schema
 from agent_bridge.mcp.tool import ANSWER_BYTES, Answer, Tool
+from agent_bridge.memory.visible import one_line
 
 _log = get_logger("mcp")
 _CUT = "\n[The answer is cut here.]"
@@ -46,10 +47,23 @@ async def run_tool(tool: Tool, call: Call, arguments: Mapping[str, Any] | None, 
         return _bounded(tool, await tool.run(call, parsed))
     except AgentBridgeError as error:
         return Answer(_cut(error.sentence()), is_error=True)
+    except OSError as error:
+        sentence = _refused_by_the_system(error)
+        counts.failed(f"The tool {tool.name} failed. {sentence}")
+        _log.error("a tool failed", tool=tool.name, exc_info=error)
+        return Answer(_cut(sentence), is_error=True)
     except Exception as error:  # noqa: BLE001 - told to the client, the log and the status
         counts.failed(f"The tool {tool.name} failed: {type(error).__name__}.")
         _log.error("a tool failed", tool=tool.name, exc_info=error)
         return Answer(FAILED, is_error=True)
+
+
+def _refused_by_the_system(error: OSError) -> str:
+    """A full disk, missing rights: what a user can mend, told as it is."""
+    if not error.strerror:
+        return FAILED
+    where = "" if error.filename is None else f": {one_line(str(error.filename))[:_SHOWN]}"
+    return f"The system refused it: {error.strerror}{where}. `agent-bridge logs` says more."
 
 
 def _bounded(tool: Tool, answer: Answer) -> Answer:

@@ -114,6 +114,17 @@ def test_a_secret_is_kept_out_of_everything_and_never_said(rig: Rig) -> None:
     assert KEY[:12] not in agent.call("forget", id=fact_id).text
 
 
+def test_a_secret_tag_is_not_said_either(rig: Rig) -> None:
+    agent = rig.agent(rig.project())
+    said = agent.call("remember", text="Deploy with the key of the tag.", tags=["deploy", KEY])
+    changed = agent.call("update_memory", id=said.data["fact"]["id"], title="Deploying")
+    for told in (said, changed):
+        assert KEY[:12] not in json.dumps(told.data) + told.text
+        assert told.data["fact"]["tags"] == []
+    plain = agent.call("update_memory", id=said.data["fact"]["id"], tags=["deploy"])
+    assert plain.data["fact"]["tags"] == ["deploy"]
+
+
 def test_a_private_fact_is_recalled_but_not_shared(rig: Rig) -> None:
     root = rig.project()
     agent = rig.agent(root)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 from typing import Any, cast
 
 import pytest
@@ -25,6 +27,10 @@ async def echo(_call: Call, told: Told) -> Answer:
             raise NotFoundError("There is no such fact", remedy="Look with recall.")
         case "fail":
             raise KeyError("a secret of ours")
+        case "full":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/some/\nwhere")
+        case "odd":
+            raise OSError("nothing is said")
         case "long":
             return Answer("é" * ANSWER_BYTES)
         case "huge":
@@ -73,6 +79,16 @@ def test_a_fault_of_ours_is_counted_and_its_inside_not_told(capsys: pytest.Captu
     assert ran(counts, text="fail") == Answer(FAILED, is_error=True)
     assert (counts.errors, counts.last_error) == (1, "The tool echo failed: KeyError.")
     assert "a secret of ours" in capsys.readouterr().err
+
+
+def test_what_the_system_refuses_is_told_as_it_is() -> None:
+    counts = Counts()
+    answer = ran(counts, text="full")
+    assert answer.is_error
+    assert answer.text.startswith("The system refused it: No space left on device: /some/ where.")
+    assert counts.errors == 1
+    assert "No space left" in str(counts.last_error)
+    assert ran(counts, text="odd").text == FAILED
 
 
 def test_a_text_that_is_too_long_is_cut_between_characters() -> None:

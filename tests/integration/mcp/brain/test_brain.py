@@ -101,6 +101,11 @@ def test_the_index_is_a_resource(connect: Connect, project: Path) -> None:
     read = shim.ask("resources/read", {"uri": listed[0]["uri"]})["result"]["contents"][0]
     assert read["text"] == "- [A fact](entries/a.md)\n"
     assert "Nothing is remembered" in str(shim.ask("resources/read", {"uri": listed[1]["uri"]}))
+    elsewhere = project.parent / "private"
+    elsewhere.write_text("a key")
+    (project / ".memory" / "MEMORY.md").unlink()
+    (project / ".memory" / "MEMORY.md").symlink_to(elsewhere)
+    assert "leads out" in shim.ask("resources/read", {"uri": listed[0]["uri"]})["error"]["message"]
     assert shim.ask("resources/read", {"uri": "file:///etc/passwd"})["error"]["code"] == -32002
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -56,3 +57,18 @@ def test_silent_connections_are_so_many_at_most(tools: Tools, monkeypatch: pytes
             assert third.recv(1) == b""
         first.sendall(b"{}\n")
         assert b"refused" in first.recv(1000)
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "gone"])
+def test_a_directory_that_cannot_be_looked_into_has_no_project_and_harms_nothing(
+    tools: Tools, connect: Connect, project: Path, name: str
+) -> None:
+    shim = connect(cwd=project / name / "inner")
+    shim.begin()
+    said = shim.call("remember", text="Not kept.")["content"][0]["text"]
+    assert "isn't a directory that can be looked into" in said
+    assert not shim.call("recall", query="kept")["isError"]
+    assert not shim.call("list_agents", includeClients=True)["isError"]
+    (row,) = tools.wait_rows(1)
+    assert row["agentId"] == shim.agent_id
+    assert tools.host.describe()["errors"] == 0

@@ -128,6 +128,28 @@ def test_what_opens_no_session_is_refused_and_leaves_none(
         assert http.put(url_of(tools)).status_code == 405
 
 
+def test_where_all_sessions_are_taken_the_longest_idle_one_makes_room(
+    tools: Tools, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from agent_bridge.mcp import http as over_http
+
+    monkeypatch.setattr(over_http, "MOST_SESSIONS", 2)
+    ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+    with httpx.Client(trust_env=False, timeout=20, headers=headers | ACCEPT) as http:
+        first, second = ({"Mcp-Session-Id": opened(http, tools)} for _ in range(2))
+        assert http.post(url_of(tools), json=ping, headers=first).status_code == 200
+        third = {"Mcp-Session-Id": opened(http, tools)}
+        states = [
+            http.post(url_of(tools), json=ping, headers=one).status_code for one in (first, second, third)
+        ]
+        assert states == [200, 404, 200]
+        with (
+            http.stream("GET", url_of(tools), headers=first),
+            http.stream("GET", url_of(tools), headers=third),
+        ):
+            assert http.post(url_of(tools), json=OPENING).status_code == 503
+
+
 def test_it_ends_with_the_registry_while_a_client_listens(tools: Tools, headers: dict[str, str]) -> None:
     with httpx.Client(trust_env=False, timeout=20, headers=headers | ACCEPT) as http:
         session = {"Mcp-Session-Id": opened(http, tools)}
