@@ -155,10 +155,14 @@ class McpHost:
         """Remove the socket's file, if it is still the one that was bound."""
         if self._path is None:
             return
-        with contextlib.suppress(FileNotFoundError):
+        try:
             found = self._path.lstat()
             if (found.st_dev, found.st_ino) == self._inode:
                 self._path.unlink(missing_ok=True)
+        except FileNotFoundError:
+            return
+        except OSError as error:  # the rest of the service is to be stopped all the same
+            _log.warning("the tools' socket can't be removed", path=str(self._path), reason=str(error))
 
     def _live(self) -> None:
         while not self._stopping.is_set():

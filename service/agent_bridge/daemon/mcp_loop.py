@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent_bridge.daemon.status_server import is_ours
 from agent_bridge.log import get_logger
@@ -26,6 +27,8 @@ MOST_CONNECTIONS = MOST_SESSIONS + 128
 """Connections at a time, those included that have said no hello yet: the rest of the service needs file
 descriptors too, of which a process may have 1,024 at the least."""
 _LOOK_SECONDS = 0.02
+_KEEPS_FILE: dict[str, Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
+"""Python 3.13 removes a socket's file with the server; the next run of the loop listens on the same one."""
 _log = get_logger("mcp")
 
 
@@ -46,6 +49,7 @@ class McpLoop:
         try:
             self._loop.run_until_complete(self._serve(started))
         finally:
+            self._end_tasks()
             threads.shutdown(wait=False, cancel_futures=True)
             self._loop.close()
 
@@ -59,15 +63,24 @@ class McpLoop:
     async def _serve(self, started: Callable[[], None]) -> None:
         brain = await asyncio.to_thread(self._parts.brain)
         accepting = await asyncio.start_unix_server(
-            self._connected, sock=self._listener.dup(), limit=READ_AHEAD
+            self._connected, sock=self._listener.dup(), limit=READ_AHEAD, **_KEEPS_FILE
         )
         started()
         try:
             await self._told.wait()
         finally:
             accepting.close()
-            brain.presence.stop()
+            if self._told.is_set():
+                brain.presence.stop()
             await self._drain()
+
+    def _end_tasks(self) -> None:
+        """End what is left, which is everything where the loop failed: connections are closed, and their
+        sessions with them."""
+        if left := asyncio.all_tasks(self._loop):
+            for task in left:
+                task.cancel()
+            self._loop.run_until_complete(asyncio.wait(left, timeout=3 * DRAIN_SECONDS))
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
