@@ -1,7 +1,8 @@
 """What is said about the tools before any is called: names, descriptions, schemas, the server's instructions.
 
-The shim answers `initialize` and `tools/list` from this, without asking the service: Codex 0.171.0 leaves a
-server out of a session's first request if it isn't ready within 0.8 s. The service writes it to
+The shim answers `initialize`, `tools/list` and `resources/list` from this, without asking the service: Codex
+0.171.0 leaves a server out of a session's first request if it isn't ready within 0.8 s, and Gemini CLI 0.61.0
+drops all tools of one whose resources it can't list. The service writes it to
 `paths.mcp_catalogue()`, and the package ships the one of its own version.
 """
 
@@ -15,6 +16,7 @@ from typing import Any
 
 from agent_bridge import __version__
 from agent_bridge.mcp.instructions import instructions
+from agent_bridge.mcp.resources import LISTED
 from agent_bridge.mcp.schema import input_schema
 from agent_bridge.mcp.tool import Tool
 
@@ -28,27 +30,31 @@ _ALWAYS = {"anthropic/alwaysLoad": True}
 
 
 def catalogue(tools: Sequence[Tool]) -> dict[str, Any]:
-    """All that is said, as JSON: `catalogue`, `digest`, `serverInfo`, `instructions`, `capabilities` and
-    `tools`. The digest is the SHA-256 of the rest.
+    """All that is said, as JSON: `catalogue`, `digest`, `serverInfo`, `instructions`, `capabilities`,
+    `resources` and `tools`. The digest is the SHA-256 of the rest.
     """
     said = {
         "catalogue": CATALOGUE,
         "serverInfo": {"name": SERVER_NAME, "title": "agent-bridge", "version": __version__},
         "instructions": instructions(),
         "capabilities": _CAPABILITIES,
+        "resources": [dict(resource) for resource in LISTED],
         "tools": [wire_tool(tool) for tool in tools],
     }
     return {"catalogue": CATALOGUE, "digest": digest(said)} | said
 
 
 def wire_tool(tool: Tool) -> dict[str, Any]:
-    """A tool as MCP's `tools/list` has it."""
+    """A tool as MCP's `tools/list` has it.
+
+    Its output schema isn't told: no client shows it to a model, and who tells one must send data of that form
+    to every client, which hides the text from some models (`mcp.server.HIDES_TEXT`).
+    """
     return {
         "name": tool.name,
         "title": tool.title,
         "description": tool.description,
         "inputSchema": input_schema(tool.parameters),
-        "outputSchema": dict(tool.output_schema),
         "annotations": tool.hints.as_wire(tool.title),
         "_meta": dict(_ALWAYS),
     }

@@ -27,7 +27,8 @@ def test_the_skills_directory_holds_nothing_else() -> None:
 def test_the_shipped_catalogue_is_whole() -> None:
     shipped = catalogues.shipped()
 
-    assert list(shipped) == ["catalogue", "digest", "serverInfo", "instructions", "capabilities", "tools"]
+    about = ["serverInfo", "instructions", "capabilities", "resources", "tools"]
+    assert list(shipped) == ["catalogue", "digest", *about]
     assert shipped["digest"] == catalogues.digest(shipped)
 
 

@@ -1,4 +1,4 @@
-"""What the shim answers by itself: the server's description and its tools, from a JSON file.
+"""What the shim answers by itself: the server's description, its tools and resources, from a JSON file.
 
 The service writes one at each start (`mcp.catalogue`); the wheel ships one for when none was ever started.
 """
@@ -20,9 +20,9 @@ _SHIPPED = os.path.join(os.path.dirname(os.path.dirname(__file__)), "catalogue.j
 
 
 class Catalogue:
-    """`digest` names the content; the rest is as MCP's `initialize` and `tools/list` have it."""
+    """`digest` names the content; the rest is as in the answers of MCP."""
 
-    __slots__ = ("capabilities", "digest", "instructions", "server_info", "tools")
+    __slots__ = ("capabilities", "digest", "instructions", "resources", "server_info", "tools")
 
     def __init__(
         self,
@@ -31,12 +31,14 @@ class Catalogue:
         instructions: str,
         capabilities: dict[str, object],
         tools: list[object],
+        resources: list[object],
     ) -> None:
         self.digest = digest
         self.server_info = server_info
         self.instructions = instructions
         self.capabilities = capabilities
         self.tools = tools
+        self.resources = resources
 
 
 def load_own(env: Mapping[str, str]) -> Catalogue:
@@ -54,7 +56,8 @@ def load(path: str | None) -> Catalogue:
         found = None if place is None else _read(place)
         if found is not None:
             return found
-    return Catalogue("", {"name": "agent-bridge", "version": "0"}, "", {"tools": {"listChanged": True}}, [])
+    about: dict[str, object] = {"name": "agent-bridge", "version": "0"}
+    return Catalogue("", about, "", {"tools": {"listChanged": True}}, [], [])
 
 
 def _read(path: str) -> Catalogue | None:
@@ -89,6 +92,7 @@ def _understood(found: object) -> Catalogue | None:
         return None
     digest, server_info, tools = found.get("digest"), found.get("serverInfo"), found.get("tools")
     instructions, capabilities = found.get("instructions", ""), found.get("capabilities", {})
+    resources = found.get("resources", [])
     if not (
         isinstance(digest, str)
         and isinstance(server_info, dict)
@@ -97,9 +101,11 @@ def _understood(found: object) -> Catalogue | None:
         and isinstance(capabilities, dict)
         and isinstance(tools, list)
         and all(_is_tool(tool) for tool in tools)
+        and isinstance(resources, list)
+        and all(_is_resource(resource) for resource in resources)
     ):
         return None
-    return Catalogue(digest, server_info, instructions, capabilities, tools)
+    return Catalogue(digest, server_info, instructions, capabilities, tools, resources)
 
 
 def _is_tool(value: object) -> bool:
@@ -108,3 +114,7 @@ def _is_tool(value: object) -> bool:
         and isinstance(value.get("name"), str)
         and isinstance(value.get("inputSchema"), dict)
     )
+
+
+def _is_resource(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(value.get(key), str) for key in ("name", "uri"))

@@ -27,6 +27,15 @@ MOST_BYTES = 2 * LONGEST_LINE
 MOST_SENDINGS = 5
 """Services to which a request is sent: one that ends each of them isn't tried for ever."""
 _INITIALIZE_ID = "agent-bridge-mcp:initialize"
+_LISTS = {
+    "tools/list": "tools",
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+    "prompts/list": "prompts",
+}
+"""Answered without a service, whatever was promised: a client that asks for all of them while it looks at a
+server may drop the server for one that fails (Gemini CLI 0.61.0: resources/list).
+"""
 
 
 class _Request:
@@ -143,15 +152,16 @@ class Relay:
             return self._initialized(message)
         if self.client is None:
             raise BadMessageError(messages.INVALID_REQUEST, f"{method} came before initialize", request_id)
-        if method == "tools/list":
-            params = message.get("params")
-            if isinstance(params, dict) and params.get("cursor") is not None:
-                raise BadMessageError(
-                    messages.INVALID_PARAMS, "Unknown cursor: there is one page", request_id
-                )
+        kind = _LISTS.get(method)
+        if kind is None:
+            return None
+        params = message.get("params")
+        if isinstance(params, dict) and params.get("cursor") is not None:
+            raise BadMessageError(messages.INVALID_PARAMS, "Unknown cursor: there is one page", request_id)
+        if kind == "tools":
             self.asked_for_tools = True
-            return {"tools": self._catalogue.tools}
-        return None
+            return {kind: self._catalogue.tools}
+        return {kind: self._catalogue.resources if kind == "resources" else []}
 
     def _initialized(self, message: Message) -> Message:
         request_id = message["id"]

@@ -87,7 +87,7 @@ def test_a_tool_works_and_a_wrong_call_is_told(tools: Tools, connect: Connect) -
     assert "nope isn't known" in wrong["content"][0]["text"]
     assert "structuredContent" not in wrong
     assert shim.ask("tools/call", {"name": "rm", "arguments": {}})["error"]["code"] == -32602
-    assert shim.ask("prompts/list")["error"]["code"] == -32601
+    assert shim.ask("prompts/get", {"name": "x"})["error"]["code"] == -32601
     assert shim.ask("server/discover")["error"]["code"] == -32601
     assert (tools.host.describe()["calls"], tools.host.describe()["errors"]) == (3, 0)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +13,9 @@ from agent_bridge.mcp.shim.catalogue import Catalogue
 from agent_bridge.mcp.shim.lines import LONGEST_LINE, Outbox
 from agent_bridge.mcp.shim.relay import MOST_REQUESTS, MOST_SENDINGS, Relay
 
-_CATALOGUE = Catalogue("d", {"name": "n", "version": "1"}, "Do.", {"tools": {}}, [{"name": "t"}])
+_CATALOGUE = Catalogue(
+    "d", {"name": "n", "version": "1"}, "Do.", {"tools": {}}, [{"name": "t"}], [{"uri": "u"}]
+)
 _INITIALIZE = {
     "jsonrpc": "2.0",
     "id": 0,
@@ -169,13 +172,33 @@ def test_service_that_withdraws_a_question_is_understood() -> None:
     assert said(relay.to_service) == []
 
 
+@pytest.mark.parametrize(
+    ("method", "listed"),
+    [
+        ("tools/list", {"tools": [{"name": "t"}]}),
+        ("resources/list", {"resources": [{"uri": "u"}]}),
+        ("resources/templates/list", {"resourceTemplates": []}),
+        ("prompts/list", {"prompts": []}),
+    ],
+)
+def test_what_there_is_is_said_without_a_service(method: str, listed: dict[str, Any]) -> None:
+    relay = begun()
+    relay.from_client(line(id=1, method=method), 0.0)
+    relay.from_client(line(id=2, method=method, params={"cursor": "x"}), 0.0)
+
+    found, refused = said(relay.to_client)
+    assert found["result"] == listed
+    assert refused["error"]["code"] == -32602
+    assert not relay.is_waiting
+
+
 def test_same_tools_are_not_told_of() -> None:
     relay = begun()
     relay.from_client(line(id=1, method="tools/list"), 0.0)
     said(relay.to_client)
-    relay.serve(Catalogue("e", {"name": "n", "version": "2"}, "", {}, [{"name": "t"}]))
+    relay.serve(Catalogue("e", {"name": "n", "version": "2"}, "", {}, [{"name": "t"}], []))
     assert said(relay.to_client) == []
-    relay.serve(Catalogue("f", {"name": "n", "version": "2"}, "", {}, [{"name": "u"}]))
+    relay.serve(Catalogue("f", {"name": "n", "version": "2"}, "", {}, [{"name": "u"}], []))
     assert [m["method"] for m in said(relay.to_client)] == ["notifications/tools/list_changed"]
 
 
