@@ -193,7 +193,7 @@ def test_refusal_is_told_and_tried_anew_with_the_next_call(service: Service, shi
     assert "The identity isn't one." in client.hear()["result"]["content"][0]["text"]
     assert first.hear() == {}
 
-    client.say({"jsonrpc": "2.0", "id": 2, "method": "resources/list"})
+    client.say({"jsonrpc": "2.0", "id": 2, "method": "resources/read"})
     second = service.accept()
     second.hear()
     second.say({"refused": {"reason": "Still not."}})
