@@ -28,6 +28,7 @@ def bridge(sealed_home: Path, short_tmp: Path) -> Iterator[Bridge]:
     yield from Bridge.made(sealed_home, short_tmp)
 
 
+@pytest.mark.timeout(600)
 def test_what_was_answered_outlives_every_kill(bridge: Bridge) -> None:
     chance = random.Random(4)
     senders = [*(Sender(f"sender{number}") for number in range(3)), SocketSender("socket")]
@@ -38,7 +39,7 @@ def test_what_was_answered_outlives_every_kill(bridge: Bridge) -> None:
             sender.first.clear()
             thread.start()
         for sender in senders:
-            assert sender.first.wait(30), f"{sender.last_words}\n{service.log.read_text()[-3000:]}"
+            assert sender.first.wait(90), f"{sender.last_words}\n{service.log.read_text()[-3000:]}"
         time.sleep(chance.uniform(0.0, 0.25))
         service.process.kill()
         service.process.wait()
