@@ -39,11 +39,9 @@ def stale(project: Project, own: Ledger, user: Ledger, all_hooked: Iterable[Hook
     return [*_stale_own(project, own, all_hooked), *_stale_of_user(project, user, all_hooked)]
 
 
-def withdraw_users(user: Ledger, leaving: Project) -> None:
+def withdraw_users(user: Ledger, leaving: Project) -> list[undo.Undone]:
     """Take the user's hooks back when no project but the leaving one has any. The user's lock is held."""
-    if not _others(leaving):
-        for edit in _recorded(user):
-            undo.undo_keys(user, edit.path, [edit])
+    return [] if _others(leaving) else undo.withdraw(user, _recorded(user))
 
 
 def keep(

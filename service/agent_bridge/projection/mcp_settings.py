@@ -99,10 +99,9 @@ def stale(project: Project, own: Ledger, user: Ledger, wired: Wiring) -> list[Ke
     return [*_stale_own(own, wired), *_stale_of_user(project, user, wired)]
 
 
-def withdraw_users(user: Ledger, leaving: Project) -> None:
+def withdraw_users(user: Ledger, leaving: Project) -> list[undo.Undone]:
     """Take the user's entries back when no project but the leaving one has MCP. The user's lock is held."""
-    if not _others(leaving):
-        _withdraw([(user, edit) for edit in _recorded(user)])
+    return [] if _others(leaving) else undo.withdraw(user, _recorded(user))
 
 
 def withdraw_approvals(project: Project, own: Ledger, wired: Wiring) -> list[Notice]:

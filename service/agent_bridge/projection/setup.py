@@ -197,8 +197,8 @@ def eject(project: Project, settings: Settings, *, purge: bool = False) -> Eject
         done.undone += undo_all(engine.ledger, engine.store)
         done.undone += legacy.restore_all(project)
         hook_context.remove(engine.state)
-        hook_settings.withdraw_users(user.ledger, project)
-        mcp_settings.withdraw_users(user.ledger, project)
+        done.undone += hook_settings.withdraw_users(user.ledger, project)
+        done.undone += mcp_settings.withdraw_users(user.ledger, project)
         done.undone += skill.withdraw(user.ledger, project)
         if last and not done.refused:
             guard.guard_private(user.store)  # homes are kept in repositories too

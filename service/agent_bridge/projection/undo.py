@@ -7,7 +7,7 @@ with the line breaks it came with, a key that still has our value, our section o
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +16,7 @@ from agent_bridge import files, git
 from agent_bridge.errors import AgentBridgeError
 from agent_bridge.files import FileImage
 from agent_bridge.harnesses import config_edit, managed_block
-from agent_bridge.harnesses.base import KeyEdit
+from agent_bridge.harnesses.base import KeyEdit, by_path
 from agent_bridge.projection import apply, review
 from agent_bridge.projection.ledger import Entry, KeyRecord, Kind, Ledger, digest
 
@@ -69,16 +69,38 @@ def undo_keys(ledger: Ledger, path: Path, edits: Sequence[KeyEdit]) -> Undone | 
     return done
 
 
+def withdraw(ledger: Ledger, edits: Iterable[KeyEdit]) -> list[Undone]:
+    """Take back some of the keys that we set, file by file; one that can't be is `refused`, and on record."""
+    done = []
+    for path, group in by_path(edits).items():
+        try:
+            one = undo_keys(ledger, path, group)
+        except AgentBridgeError as error:
+            one = Undone(str(path), "refused", str(error))
+        if one is not None:
+            done.append(one)
+    return done
+
+
 def obstacles(ledger: Ledger) -> list[Undone]:
     """The entries whose undoing will be refused, as far as that can be seen before anything is undone."""
     found = []
     for entry in ledger.entries():
-        if entry.kind in (Kind.BLOCK, Kind.OWN):
-            try:
+        try:
+            if entry.kind in (Kind.BLOCK, Kind.OWN):
                 managed_block.find_block(files.read_image(Path(entry.path)).data)
-            except AgentBridgeError as error:
-                found.append(Undone(entry.path, "refused", str(error)))
+            elif entry.kind is Kind.KEYS:
+                _check_keys(entry)
+        except AgentBridgeError as error:
+            found.append(Undone(entry.path, "refused", str(error)))
     return found
+
+
+def _check_keys(entry: Entry) -> None:
+    """Raises AgentBridgeError where a settings file can't be understood any more."""
+    image = files.read_image(Path(entry.path))
+    if image.existed and digest(image.data) != entry.after:
+        _without_keys(entry.format, image.data, entry.keys)
 
 
 def _undo_block(ledger: Ledger, entry: Entry) -> Undone:

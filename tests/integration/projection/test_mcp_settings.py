@@ -419,6 +419,49 @@ def test_a_file_that_broke_since_does_not_stop_init_or_lose_its_record(
     assert not place.exists()
 
 
+@pytest.mark.parametrize("where", ["project", "user"])
+def test_eject_does_nothing_by_halves_where_a_file_broke_since(
+    codex_home: Path, repository: Path, settings: Settings, where: str
+) -> None:
+    project = setup.describe(repository)
+    setup.init(project, settings)
+    place = repository / ".mcp.json" if where == "project" else codex_home / "config.toml"
+    good = place.read_bytes()
+    place.write_bytes(b"{")
+
+    refused = setup.eject(project, settings).refused
+
+    assert [one.path for one in refused] == [str(place)]
+    assert "line 1" in refused[0].note
+    assert (repository / "AGENTS.md").exists()
+    place.write_bytes(good)
+    assert not setup.eject(project, settings).refused
+    assert not place.exists()
+
+
+def test_what_eject_cannot_take_out_of_the_users_files_is_told(
+    codex_home: Path, repository: Path, settings: Settings, sealed_home: Path
+) -> None:
+    """Another project stays, which wants no MCP."""
+    other = sealed_home / "other"
+    other.mkdir()
+    git(other, "init", "-q")
+    init(other, settings, mcp=False)
+    project = setup.describe(repository)
+    setup.init(project, settings)
+    place = codex_home / "config.toml"
+    good = place.read_bytes()
+    place.write_bytes(b"{")
+
+    assert [one.path for one in setup.eject(project, settings).refused] == [str(place)]
+
+    assert {one.root for one in projects.load_projects()} == {other, repository}
+    place.write_bytes(good)
+    assert not setup.eject(project, settings).refused
+    assert "agent-bridge" not in codex_servers(codex_home)
+    assert {one.root for one in projects.load_projects()} == {other}
+
+
 @pytest.mark.parametrize("target", ["outside", ".git/config.json", ".memory/notes.json"])
 def test_a_link_of_a_repository_that_leads_elsewhere_is_not_followed(
     repository: Path, settings: Settings, sealed_home: Path, target: str
