@@ -90,6 +90,37 @@ def test_rubbish_is_answered_with_an_error(answers: dict[str, list[bytes]], name
         assert len(one["error"]["message"]) < 300
 
 
+def test_the_newer_discovery_is_declined_as_unknown_whenever_it_comes(
+    answers: dict[str, list[bytes]], sealed_home: Path, shim: Start
+) -> None:
+    """By that code a newer client goes on with the classic handshake, and Claude Code with its channel."""
+    (early,) = answers["discover"]
+    client = shim()
+    client.begin()
+    client.say({"jsonrpc": "2.0", "id": 1, "method": "server/discover"})
+
+    assert [found["error"]["code"] for found in (json.loads(early), client.hear())] == [-32601, -32601]
+
+
+def test_what_is_printed_beside_the_protocol_goes_to_standard_error(sealed_home: Path) -> None:
+    """By Python, by C and by a child, amid the work and after it."""
+    program = (
+        "import os, sys\n"
+        "def noise(event, words):\n"
+        "    if event == 'open' and str(words[0]).endswith('/catalogue.json'):\n"
+        "        print('printed', flush=True)\n"
+        "        os.write(1, b'written\\n')\n"
+        "sys.addaudithook(noise)\n"
+        "from agent_bridge.mcp.shim.main import main\n"
+        "main(['--no-auto'])\n"
+        "os.system('echo a child')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], input=PING, capture_output=True, timeout=20)
+
+    assert done.stdout == b'{"jsonrpc":"2.0","id":"after","result":{}}\n'
+    assert {b"printed", b"written", b"a child"} <= set(done.stderr.splitlines())
+
+
 @pytest.mark.parametrize("name", QUIET)
 def test_what_asks_for_nothing_is_not_answered(answers: dict[str, list[bytes]], name: str) -> None:
     assert answers[name] == []

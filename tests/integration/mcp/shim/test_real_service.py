@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from agent_bridge import paths
 from agent_bridge.daemon import client as service_client
 from agent_bridge.daemon import control
 from integration.mcp.shim.rig import SHIM, Shim, call
@@ -81,6 +82,26 @@ def test_why_the_service_does_not_start_is_told_soon(home: Path) -> None:
     try:
         initialize_without_roots(shim)
         shim.say(call(1))
+        found: dict[str, Any] = shim.hear(25)["result"]
+        assert found["isError"]
+        assert "couldn't be started" in found["content"][0]["text"]
+        code, _, errors = shim.end()
+        assert code == 0
+        assert b"Traceback" not in errors
+    finally:
+        shim.close()
+
+
+def test_settings_that_cannot_be_read_leave_the_client_its_tools_and_pure_json(home: Path) -> None:
+    """With all warnings on; every line that comes is parsed."""
+    place = paths.config_file()
+    place.parent.mkdir(parents=True)
+    place.write_text("registry_port = \n[broken\n", "utf-8")
+    shim = Shim(program=ENTRY, env={"PYTHONDEVMODE": "1", "PYTHONWARNINGS": "always"})
+    try:
+        initialize_without_roots(shim)
+        shim.say({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, call(2))
+        assert shim.hear()["result"]["tools"]
         found: dict[str, Any] = shim.hear(25)["result"]
         assert found["isError"]
         assert "couldn't be started" in found["content"][0]["text"]
