@@ -87,6 +87,12 @@ class McpHost:
 
         return McpFace(lambda: self.parts)
 
+    def apply(self, settings: Settings) -> None:
+        """Take new settings: the next calls go by them."""
+        self._settings = settings
+        if self._parts is not None:
+            self._parts.apply(settings)
+
     def stop(self) -> None:
         """End it: calls under way are answered, what was asked to be remembered is written."""
         if self._stopping.is_set():

@@ -10,7 +10,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -104,6 +104,13 @@ class ServiceMemory:
             return Removed(fact, _notes(done))
 
         return self.serialized(place, work)
+
+    def apply(self, settings: Settings) -> None:
+        """Take new settings; what waits to be written is written by them."""
+        with self._changing:
+            self._settings = settings
+            for directory, kept in self._kept.items():
+                kept.place = replace(kept.place, store=self._store(directory, kept.place.root))
 
     def close(self) -> None:
         """Wait until everything that was asked for is written; nothing is added after that."""

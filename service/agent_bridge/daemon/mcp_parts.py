@@ -35,7 +35,10 @@ class McpParts:
                 from agent_bridge.mcp.brain import Brain
                 from agent_bridge.mcp.tools import all_tools
 
-                self._memory = ServiceMemory(self._settings)
+                settings = self._settings
+                self._memory = ServiceMemory(settings)
+                if self._settings is not settings:
+                    self._memory.apply(self._settings)
                 channel = ServiceChannel(self._registry)
                 self._brain = Brain(all_tools(), self.catalogue, self._memory, channel)
             return self._brain
@@ -56,6 +59,12 @@ class McpParts:
     def made(self) -> Brain | None:
         """The tools and sessions if anybody has come yet."""
         return self._brain
+
+    def apply(self, settings: Settings) -> None:
+        """Take new settings; waits for nothing that is being loaded."""
+        self._settings = settings
+        if (memory := self._memory) is not None:
+            memory.apply(settings)
 
     def close(self) -> None:
         """Wait until what was asked to be remembered is written."""

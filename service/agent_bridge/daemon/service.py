@@ -99,6 +99,7 @@ def _react(
     def reload() -> Settings:
         settings = read_and_apply()
         registry.apply(settings)
+        tools.apply(settings)
         return settings
 
     settings = read_and_apply()

@@ -131,6 +131,19 @@ def test_a_store_that_somebody_holds_is_told_and_the_next_one_goes(root: Path) -
         memory.close()
 
 
+def test_other_settings_hold_for_stores_that_are_in_use(memory: ServiceMemory, root: Path) -> None:
+    place = place_of(memory, root)
+    memory.add(place, Draft(text="Use port 5000 for tests.")).result(PATIENCE)
+    memory.apply(Settings(similarity=0.9, lock_timeout_s=0.05))
+    other = memory.add(place, Draft(text="Use port 4000 for tests.")).result(PATIENCE)
+    assert other.similar == []
+    with Store(place.store.root, state=place.store.state).locked("test"):
+        error = memory.add(place, Draft(text="Too early.")).exception(PATIENCE)
+    assert isinstance(error, LockTimeoutError)
+    memory.apply(Settings(similarity=0.5))
+    assert memory.add(place_of(memory, root), Draft(text="Use port 3000 for tests.")).result(PATIENCE).similar
+
+
 def test_close_waits_for_what_was_asked_for(root: Path) -> None:
     memory = ServiceMemory(Settings())
     place = place_of(memory, root)
