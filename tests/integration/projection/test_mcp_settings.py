@@ -240,6 +240,24 @@ def test_codex_keeps_the_server_until_the_last_project_goes(
     assert not (codex_home / "config.toml").exists()
 
 
+def test_codex_loses_the_server_with_the_last_project_that_has_it(
+    codex_home: Path, repository: Path, settings: Settings, sealed_home: Path
+) -> None:
+    """Another project is left, without MCP. The skill, which is about our tools, goes with it."""
+    other = sealed_home / "other"
+    other.mkdir()
+    git(other, "init", "-q")
+    init(other, settings, mcp=False)
+    init(repository, settings)
+    assert "agent-bridge" in codex_servers(codex_home)
+    assert list(codex_home.rglob("SKILL.md"))
+
+    setup.eject(setup.describe(repository), settings)
+
+    assert not (codex_home / "config.toml").exists()
+    assert not list(codex_home.rglob("SKILL.md"))
+
+
 @pytest.mark.parametrize("tracked", [True, False])
 def test_a_file_of_the_users_gets_our_entry_and_stays_theirs_to_add(
     repository: Path, settings: Settings, tracked: bool
