@@ -66,7 +66,8 @@ class Answer:
 class Tool:
     """One tool. `run` gets the call and the parsed parameters; it may raise AgentBridgeError.
 
-    `output_schema` describes `Answer.data` (JSON Schema of type object).
+    `output_schema` describes `Answer.data` (JSON Schema of type object). Clients aren't told of it
+    (`mcp.catalogue.wire_tool`); the tests hold every answer to it.
     """
 
     name: str

@@ -8,6 +8,9 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Any
+
+import jsonschema
 
 from agent_bridge import projects
 from agent_bridge.config import Settings
@@ -71,26 +74,28 @@ class Agent:
         self.session = Session(hello, rig.memory, None, profile=profile, start=start)  # type: ignore[arg-type]
         self._calls = 0
 
-    async def calling(self, name: str, *, is_replay: bool = False, **given: object) -> Answer:
+    async def calling(self, name: str, *, is_replay: bool = False, **given: Any) -> Answer:  # noqa: ANN401
         """The answer to one call; what is raised comes through."""
         tool = BY_NAME[name]
         self._calls += 1
         call = Call(self.session, str(self._calls), is_replay)
         answer = await tool.run(call, tool.parameters.model_validate(given))
         assert len(answer.text.encode()) <= ANSWER_BYTES
+        if not answer.is_error:
+            jsonschema.validate(dict(answer.data), tool.output_schema)
         return answer
 
-    def call(self, name: str, *, is_replay: bool = False, **given: object) -> Answer:
+    def call(self, name: str, *, is_replay: bool = False, **given: Any) -> Answer:  # noqa: ANN401
         """The same from outside of the loop."""
         return self._rig.runner.run(self.calling(name, is_replay=is_replay, **given))
 
-    def remember(self, text: str, **given: object) -> str:
+    def remember(self, text: str, **given: Any) -> str:  # noqa: ANN401
         """The id of a fact that is new."""
         data = self.call("remember", text=text, **given).data
         assert data["status"] == "added"
         return str(data["fact"]["id"])
 
-    def refused(self, name: str, **given: object) -> AgentBridgeError:
+    def refused(self, name: str, **given: Any) -> AgentBridgeError:  # noqa: ANN401
         """The error that a call ends with."""
         try:
             answer = self.call(name, **given)

@@ -6,6 +6,7 @@ import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -202,7 +203,7 @@ def test_markers_in_a_fact_are_only_text(rig: Rig) -> None:
     ],
 )
 def test_parameters_are_refused_with_what_is_allowed(
-    rig: Rig, name: str, given: dict[str, object], said: str
+    rig: Rig, name: str, given: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(ValidationError) as raised:
         rig.agent(None).call(name, **given)
