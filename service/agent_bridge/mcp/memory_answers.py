@@ -41,7 +41,7 @@ def already_known(holder: Shown) -> Answer:
 def recalled(found: Found, query: str, notes: Sequence[str]) -> Answer:
     """What a query found."""
     asked = one_line(query)[:_QUERY]
-    listing = memory_text.in_full(found.facts)
+    parts = memory_text.in_full(found.facts)
     if not found.facts:
         lines = [
             f"Nothing is remembered about: {asked}",
@@ -51,15 +51,15 @@ def recalled(found: Found, query: str, notes: Sequence[str]) -> Answer:
         lines = [f"No fact holds all of these words: {asked}", f"These hold some of them. {STORED}"]
     else:
         lines = [f"{_count(len(found.facts))} found. {STORED}"]
-    lines += [f"\n{block}" for block in listing.blocks]
-    left = found.facts[len(listing.blocks) :]
+    lines += [f"\n{part.text}" for part in parts]
+    left = found.facts[len(parts) :]
     if left:
         lines.append("\nThere was no room for these; recall each by its id:")
         lines += _ids(left)
     if found.more:
         lines.append("\nThere are more: use more telling words, or a higher limit.")
     data = {
-        "facts": list(listing.data),
+        "facts": [part.data for part in parts],
         "partial": found.is_partial and bool(found.facts),
         "more": found.more or bool(left),
         "left_out": [one.fact.id for one in left],
@@ -69,16 +69,18 @@ def recalled(found: Found, query: str, notes: Sequence[str]) -> Answer:
 
 def whole(one: Shown, offset: int) -> Answer:
     """One fact, from a character on."""
-    text, data = memory_text.whole(one, offset)
-    return Answer(f"{STORED}\n\n{text}", {"facts": [data], "partial": False, "more": False, "left_out": []})
+    part = memory_text.whole(one, offset)
+    return Answer(
+        f"{STORED}\n\n{part.text}", {"facts": [part.data], "partial": False, "more": False, "left_out": []}
+    )
 
 
 def listed(page: Page, limit: int, notes: Sequence[str]) -> Answer:
     """A page of the listing."""
-    listing = memory_text.in_lines(page.facts[:limit])
-    shown = len(listing.blocks)
+    parts = memory_text.in_lines(page.facts[:limit])
+    shown = len(parts)
     lines = [f"{_count(page.total)}; {shown} shown." if page.total else "Nothing is remembered here yet."]
-    lines += listing.blocks
+    lines += [part.text for part in parts]
     next_cursor = cursor(page.positions[shown - 1]) if 0 < shown < len(page.facts) else None
     if next_cursor is not None:
         lines.append(f"{len(page.facts) - shown} more: list_memory with cursor {next_cursor}")
@@ -87,7 +89,11 @@ def listed(page: Page, limit: int, notes: Sequence[str]) -> Answer:
             f"{_count(page.held_back)} more can't be shown to agents, because of a secret in the text; "
             "the user sees them by `agent-bridge list`."
         )
-    data: dict[str, Any] = {"facts": list(listing.data), "total": page.total, "held_back": page.held_back}
+    data: dict[str, Any] = {
+        "facts": [part.data for part in parts],
+        "total": page.total,
+        "held_back": page.held_back,
+    }
     return _noted(lines, data | ({"next_cursor": next_cursor} if next_cursor else {}), notes)
 
 

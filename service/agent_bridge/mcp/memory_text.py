@@ -6,10 +6,11 @@ A fact comes out of a repository, so anybody may have written it. Whatever stand
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from agent_bridge.mcp.bounded import Part, bytes_of, first_bytes, within
 from agent_bridge.mcp.tool import ANSWER_BYTES
 from agent_bridge.memory.fact import Fact
 from agent_bridge.memory.visible import one_line, visible
@@ -61,31 +62,23 @@ class Shown:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """Blocks of text and the same as data, as many as an answer holds; `left` is how many didn't fit."""
-
-    blocks: tuple[str, ...]
-    data: tuple[dict[str, Any], ...]
-    left: int
+def in_full(facts: Iterable[Shown]) -> list[Part]:
+    """The first facts with their texts, as many as an answer holds; a very long text is cut, with the way to
+    get the rest."""
+    return within((_with_text(one, 0, _IN_LIST) for one in facts), _ROOM)
 
 
-def in_full(facts: list[Shown]) -> Listing:
-    """Facts with their texts, a very long one cut, with the way to get the rest."""
-    return _fitting([_with_text(one, 0, _IN_LIST) for one in facts])
+def in_lines(facts: Iterable[Shown]) -> list[Part]:
+    """A line for each of the first facts, as many as an answer holds."""
+    return within((Part(f"- {one.head}", one.data) for one in facts), _ROOM)
 
 
-def in_lines(facts: list[Shown]) -> Listing:
-    """A line for each fact."""
-    return _fitting([(f"- {one.head}", one.data) for one in facts])
-
-
-def whole(one: Shown, offset: int) -> tuple[str, dict[str, Any]]:
+def whole(one: Shown, offset: int) -> Part:
     """One fact's text from a character on, as much as an answer holds."""
-    return _with_text(one, offset, _ROOM - len(_json(one.data)))
+    return _with_text(one, offset, _ROOM - Part(one.head, one.data).weight())
 
 
-def _with_text(one: Shown, offset: int, room: int) -> tuple[str, dict[str, Any]]:
+def _with_text(one: Shown, offset: int, room: int) -> Part:
     body = one.fact.body
     piece = _piece(body[offset:], room)
     data = {**one.data, "text": piece}
@@ -99,36 +92,19 @@ def _with_text(one: Shown, offset: int, room: int) -> tuple[str, dict[str, Any]]
         lines.append(
             f"({len(body) - end} more of {len(body)} characters: recall with id {one.fact.id}, offset {end})"
         )
-    return "\n".join(lines), data
+    return Part("\n".join(lines), data)
 
 
 def _piece(text: str, room: int) -> str:
     """The beginning of a text that takes at most `room` bytes, as it is shown and as JSON."""
-    piece = text[:room]
-    while (cost := max(len(_quoted(piece).encode()), len(_json(piece)))) > room:
+    piece = first_bytes(text, room)
+    while (cost := bytes_of(_quoted(piece))) > room:
         piece = piece[: min(len(piece) - 1, len(piece) * room // cost)]
     return piece
 
 
 def _quoted(text: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in visible(text).split("\n"))
-
-
-def _fitting(items: list[tuple[str, dict[str, Any]]]) -> Listing:
-    blocks: list[str] = []
-    data: list[dict[str, Any]] = []
-    used = [0, 0]
-    for block, item in items:
-        used = [used[0] + len(block.encode()) + 2, used[1] + len(_json(item)) + 2]
-        if max(used) > _ROOM:
-            break
-        blocks.append(block)
-        data.append(item)
-    return Listing(tuple(blocks), tuple(data), len(items) - len(blocks))
-
-
-def _json(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def _plain(tag: str) -> str:
