@@ -18,7 +18,7 @@ from typing import Literal, TypeVar
 from agent_bridge import git, paths, projects
 from agent_bridge.config import Settings
 from agent_bridge.daemon.mcp_projects import ProjectFinder
-from agent_bridge.errors import AgentBridgeError
+from agent_bridge.errors import AgentBridgeError, NotRunningError
 from agent_bridge.mcp.ports import NoProject, Removed, StorePlace
 from agent_bridge.memory.adding import Added
 from agent_bridge.memory.draft import Draft
@@ -56,6 +56,7 @@ class ServiceMemory:
         self._projects = ProjectFinder()
         self._kept: dict[Path, _Kept] = {}
         self._changing = threading.Lock()
+        self._is_closed = False
 
     def project(self, start: Path | None) -> StorePlace | NoProject:
         """The store of the project that a directory lies in; see the port."""
@@ -85,14 +86,16 @@ class ServiceMemory:
             return work()
 
     def add(self, place: StorePlace, draft: Draft) -> Future[Added]:
-        """Add a fact; see the port. Raises RuntimeError after `close`."""
+        """Add a fact; see the port. Raises NotRunningError after `close`."""
         kept = self._kept[place.store.root]
         told: Future[Added] = Future()
         with kept.is_free:
-            kept.waiting.append((draft, told))
+            if self._is_closed:
+                raise NotRunningError("The service is about to end", remedy="Try again in a moment.")
             if kept.writer is None:
                 kept.writer = ThreadPoolExecutor(1, thread_name_prefix="mcp-memory")
-        kept.writer.submit(self._write, kept)
+            kept.waiting.append((draft, told))
+            kept.writer.submit(self._write, kept)
         return told
 
     def remove(self, place: StorePlace, key: str) -> Removed:
@@ -114,9 +117,12 @@ class ServiceMemory:
 
     def close(self) -> None:
         """Wait until everything that was asked for is written; nothing is added after that."""
+        self._is_closed = True
         for kept in list(self._kept.values()):
-            if kept.writer is not None:
-                kept.writer.shutdown()
+            with kept.is_free:  # who adds has either handed it over by now, or sees that it is too late
+                writer = kept.writer
+            if writer is not None:
+                writer.shutdown()
 
     def _at(self, directory: Path, root: Path | None) -> StorePlace:
         with self._changing:

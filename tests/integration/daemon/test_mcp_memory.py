@@ -15,7 +15,7 @@ import warm
 from agent_bridge import projects
 from agent_bridge.config import Settings
 from agent_bridge.daemon.mcp_memory import ServiceMemory
-from agent_bridge.errors import DuplicateError, LockTimeoutError, UsageError
+from agent_bridge.errors import DuplicateError, LockTimeoutError, NotRunningError, UsageError
 from agent_bridge.mcp.ports import StorePlace
 from agent_bridge.memory.adding import Added
 from agent_bridge.memory.draft import Draft
@@ -151,6 +151,8 @@ def test_close_waits_for_what_was_asked_for(root: Path) -> None:
     memory.close()
     assert all(one.done() for one in told)
     assert len(Store(place.store.root, state=place.store.state).scan().facts) == 5
+    with pytest.raises(NotRunningError):
+        memory.add(place, Draft(text="Too late."))
 
 
 def test_a_cancelled_one_is_not_written(memory: ServiceMemory, root: Path) -> None:
