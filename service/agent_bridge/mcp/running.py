@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,16 +30,23 @@ class Counts:
         self.calls = 0
         self.errors = 0
         self.last_error: str | None = None
+        self._lock = threading.Lock()
+
+    def called(self) -> None:
+        """One call more."""
+        with self._lock:
+            self.calls += 1
 
     def failed(self, sentence: str) -> None:
         """A fault of ours, as the status tells it."""
-        self.errors += 1
-        self.last_error = sentence
+        with self._lock:
+            self.errors += 1
+            self.last_error = sentence
 
 
 async def run_tool(tool: Tool, call: Call, arguments: Mapping[str, Any] | None, counts: Counts) -> Answer:
     """What the tool answers. Nothing is raised but a cancellation."""
-    counts.calls += 1
+    counts.called()
     try:
         parsed = tool.parameters.model_validate(dict(arguments or {}))
     except ValidationError as error:
