@@ -14,7 +14,9 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import mcp_types as types
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER, StreamableHTTPServerTransport
+from pydantic import ValidationError
 
 from agent_bridge.errors import AgentBridgeError
 from agent_bridge.log import get_logger
@@ -39,7 +41,7 @@ IDLE_SECONDS: Final = 1_800.0
 MOST_SESSIONS: Final = 128
 BODY_SECONDS: Final = 20.0
 """What the body of a request may take to come."""
-_PARSE_ERROR, _INVALID_REQUEST, _METHOD_NOT_FOUND = -32700, -32600, -32601
+_PARSE_ERROR, _INVALID_REQUEST, _METHOD_NOT_FOUND, _INVALID_PARAMS = -32700, -32600, -32601, -32602
 _log = get_logger("mcp")
 
 
@@ -104,6 +106,9 @@ class HttpSessions:
             # A newer client asks whether the newer protocol is spoken; it goes on with the handshake then.
             code = _METHOD_NOT_FOUND if method == "server/discover" else _INVALID_REQUEST
             await _refuse(send, 400, code, "A session begins with `initialize`")
+            return
+        if (fault := _fault_of(opening)) is not None:
+            await _refuse(send, 400, _INVALID_PARAMS, fault)
             return
         if not await self._has_room():
             await _refuse(send, 503, _INVALID_REQUEST, f"{MOST_SESSIONS} sessions are in use already")
@@ -182,6 +187,17 @@ class HttpSessions:
 
 def _transport() -> StreamableHTTPServerTransport:
     return StreamableHTTPServerTransport(mcp_session_id=uuid.uuid4().hex, idle_timeout=IDLE_SECONDS)
+
+
+def _fault_of(opening: dict[str, Any]) -> str | None:
+    """Why the SDK won't accept an `initialize`; a session that never began would be kept as an idle one."""
+    try:
+        asked = types.JSONRPCRequest.model_validate(opening)
+        types.InitializeRequestParams.model_validate(asked.params or {}, by_name=False)
+    except ValidationError as error:
+        named = [".".join(str(part) for part in one["loc"]) for one in error.errors()]
+        return shown(f"`initialize` isn't well-formed: {', '.join(named)}")
+    return None
 
 
 def _hello(scope: Scope, opening: dict[str, Any], identity: str) -> Hello:

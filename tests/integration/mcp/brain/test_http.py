@@ -19,7 +19,7 @@ from agent_bridge import paths
 from agent_bridge.mcp import catalogue
 from integration.mcp.brain.conftest import Tools
 
-OPENING = {
+OPENING: dict[str, Any] = {
     "jsonrpc": "2.0",
     "id": 1,
     "method": "initialize",
@@ -114,7 +114,10 @@ def test_only_who_may_gets_in_and_only_into_its_own_session(tools: Tools, header
         (b"[]", 400, -32600),
         (b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}', 400, -32600),
         (b'{"jsonrpc":"2.0","id":1,"method":"server/discover"}', 400, -32601),
-        (b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"clientInfo":7}}', 200, -32602),
+        (b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"clientInfo":7}}', 400, -32602),
+        (b'{"jsonrpc":"2.0","id":1,"method":"initialize"}', 400, -32602),
+        (json.dumps({key: OPENING[key] for key in OPENING if key != "id"}).encode(), 400, -32602),
+        (json.dumps(OPENING | {"jsonrpc": "1.0"}).encode(), 400, -32602),
     ],
 )
 def test_what_opens_no_session_is_refused_and_leaves_none(
@@ -126,6 +129,27 @@ def test_what_opens_no_session_is_refused_and_leaves_none(
         assert _error(answer)["code"] == code
         assert http.get(url_of(tools)).status_code == 400
         assert http.put(url_of(tools)).status_code == 405
+        assert tools.host.describe()["clients"] == []
+        opened(http, tools)
+        assert len(tools.host.describe()["clients"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "agreed"),
+    [("2024-11-05", "2024-11-05"), ("1999-01-01", "2025-11-25"), ("2026-07-28", "2025-11-25")],
+)
+def test_an_unknown_version_is_answered_with_the_newest_that_is_known(
+    tools: Tools, headers: dict[str, str], asked: str, agreed: str
+) -> None:
+    opening = OPENING | {"params": OPENING["params"] | {"protocolVersion": asked}}
+    with httpx.Client(trust_env=False, timeout=20, headers=headers | ACCEPT) as http:
+        answer = http.post(url_of(tools), json=opening)
+        assert _message(answer)["result"]["protocolVersion"] == agreed
+        session = {"Mcp-Session-Id": answer.headers["mcp-session-id"], "MCP-Protocol-Version": agreed}
+        listed = http.post(
+            url_of(tools), json={"jsonrpc": "2.0", "id": 2, "method": "tools/list"}, headers=session
+        )
+        assert [tool["name"] for tool in _message(listed)["result"]["tools"]] == NAMES
 
 
 def test_where_all_sessions_are_taken_the_longest_idle_one_makes_room(
@@ -168,8 +192,13 @@ def _whole(answer: httpx.Response) -> list[bytes]:
 
 
 def _error(answer: httpx.Response) -> dict[str, Any]:
+    found: dict[str, Any] = _message(answer)["error"]
+    return found
+
+
+def _message(answer: httpx.Response) -> dict[str, Any]:
     text = answer.text
     if answer.headers["content-type"].startswith("text/event-stream"):
         text = next(line.removeprefix("data: ") for line in text.splitlines() if line.startswith("data: {"))
-    found: dict[str, Any] = json.loads(text)["error"]
+    found: dict[str, Any] = json.loads(text)
     return found

@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from agent_bridge.mcp.shim.catalogue import Catalogue
 from agent_bridge.mcp.shim.lines import LONGEST_LINE, Outbox
-from agent_bridge.mcp.shim.relay import MOST_REQUESTS, MOST_SENDINGS, Relay
+from agent_bridge.mcp.shim.relay import MOST_REQUESTS, MOST_SENDINGS, PROTOCOLS, Relay
 
 _CATALOGUE = Catalogue(
     "d", {"name": "n", "version": "1"}, "Do.", {"tools": {}}, [{"name": "t"}], [{"uri": "u"}]
 )
-_INITIALIZE = {
+_INITIALIZE: dict[str, Any] = {
     "jsonrpc": "2.0",
     "id": 0,
     "method": "initialize",
@@ -210,3 +211,23 @@ def test_answer_that_is_none_leaves_the_service_not_waiting() -> None:
     relay.from_client(line(id=question["id"], result=None), 0.0)
     (found,) = said(relay.to_service)
     assert (found["id"], found["error"]["code"]) == ("q", -32600)
+
+
+@pytest.mark.parametrize(
+    ("asked", "agreed"),
+    [(version, version) for version in PROTOCOLS]
+    + [("1999-01-01", "2025-11-25"), ("2026-07-28", "2025-11-25"), ("", "2025-11-25")],
+)
+def test_an_unknown_version_is_answered_with_the_newest_that_is_known(asked: str, agreed: str) -> None:
+    relay = Relay(_CATALOGUE, 30.0)
+    params = {**_INITIALIZE["params"], "protocolVersion": asked}
+    relay.from_client(json.dumps({**_INITIALIZE, "params": params}).encode(), 0.0)
+    (answer,) = said(relay.to_client)
+    assert answer["result"]["protocolVersion"] == agreed
+    relay.open()
+    (begin,) = said(relay.to_service)
+    assert begin["params"]["protocolVersion"] == agreed, "the service speaks what the client was told"
+
+
+def test_the_versions_are_those_of_the_sdk() -> None:
+    assert PROTOCOLS == HANDSHAKE_PROTOCOL_VERSIONS
