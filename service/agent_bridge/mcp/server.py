@@ -146,10 +146,17 @@ class McpServer:
     async def _place(self, context: Context, _params: types.NotificationParams) -> None:
         """The client is initialized, or has other roots now: ask for them where nobody told the project."""
         connected = context.lifespan_context
+        connected.moves += 1
+        if connected.moves > 1:
+            return  # one question at a time: whoever has asked before asks again
         try:
-            if told_start(connected.session.hello) is None and _declares_roots(context):
-                await self._take_roots(connected, await _roots(context))
+            asked_after = 0
+            while asked_after != connected.moves:
+                asked_after = connected.moves
+                if told_start(connected.session.hello) is None and _declares_roots(context):
+                    await self._take_roots(connected, await _roots(context))
         finally:
+            connected.moves = 0
             connected.is_placed.set()
             self._brain.presence.begin(connected)
 

@@ -43,6 +43,8 @@ class Connected:
     since: float
     is_placed: Event = field(default_factory=Event)
     """Set once it is known where it works: the client's roots, where it has any, have been asked for."""
+    moves: int = 0
+    """How often the client has said that it has other roots, while it is asked for them."""
     in_flight: int = 0
     is_closed: bool = False
 

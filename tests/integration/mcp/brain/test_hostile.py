@@ -72,3 +72,25 @@ def test_a_directory_that_cannot_be_looked_into_has_no_project_and_harms_nothing
     (row,) = tools.wait_rows(1)
     assert row["agentId"] == shim.agent_id
     assert tools.host.describe()["errors"] == 0
+
+
+def test_roots_that_change_again_and_again_are_asked_for_one_question_at_a_time(
+    connect: Connect, sealed_home: Path, project: Path
+) -> None:
+    shim = connect(cwd=sealed_home)
+    shim.begin({"roots": {"listChanged": True}})
+    first = shim.hear()
+    assert first["method"] == "roots/list"
+    for _ in range(50):
+        shim.say({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"})
+    assert shim.ask("ping")["result"] == {}  # all of them have been read, and nothing more was asked
+    number = shim.request("tools/call", {"name": "remember", "arguments": {"text": "Where it is now."}})
+    for asked, root in ((first, sealed_home / "elsewhere"), (None, project)):
+        question = asked or shim.hear()
+        assert question["method"] == "roots/list"
+        result = {"roots": [{"uri": root.as_uri()}]}
+        shim.say({"jsonrpc": "2.0", "id": question["id"], "result": result})
+    answer = shim.hear()
+    assert answer["id"] == number
+    assert "Remembered" in answer["result"]["content"][0]["text"]
+    assert list((project / ".memory" / "entries").glob("*.md"))
