@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from agent_bridge.mcp.shim import catalogue, places
 from agent_bridge.mcp.shim.hello import Origin, RefusedError, answer_to_hello
@@ -175,6 +176,10 @@ class Link:
             self._failed(now, str(error))
             self._relay.give_up(None, self._explained())  # The environment stays what it is.
             return
+        if not _is_ours(connection):
+            connection.close()
+            self._failed(now, "The service's socket is another user's, so it is told nothing.")
+            return
         self._is_past_beginning = True
         self._socket = connection
         self._cutter = LineCutter()
@@ -258,3 +263,13 @@ class Link:
         failed = self._starter.failed if self._starter is not None else ""
         tried = f" It couldn't be started: {failed}." if failed else ""
         return f"{self._reason}{tried} Run `agent-bridge up`; `agent-bridge status` tells what is wrong."
+
+
+def _is_ours(connection: Socket) -> bool:
+    """Whether this user or root listens there: it could be anybody where others may write."""
+    import socket
+
+    if sys.platform != "linux":
+        return True
+    pid_uid_gid = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    return int.from_bytes(pid_uid_gid[4:8], sys.byteorder) in (os.getuid(), 0)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import socket
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -159,3 +162,36 @@ def test_place_of_the_socket_that_is_no_socket(sealed_home: Path) -> None:
     attempts(link, 0.0, PATIENCE_S + 1)
     assert not relay.is_waiting
     assert relay.to_client.size
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to become somebody else")
+@pytest.mark.parametrize(("uid", "is_greeted"), [(65534, False), (0, True)])
+def test_socket_of_another_user_is_told_nothing(sealed_home: Path, uid: int, is_greeted: bool) -> None:
+    place = paths.mcp_socket()
+    place.parent.mkdir(mode=0o700, parents=True)
+    ready, told = os.pipe()
+    with closing(socket.socket(socket.AF_UNIX)) as listener:
+        listener.bind(str(place))
+        child = os.fork()
+        if child == 0:
+            os.setuid(uid)
+            listener.listen(8)  # who does this is who the kernel tells of
+            os.write(told, b"!")
+            signal.pause()
+            os._exit(0)
+        try:
+            assert os.read(ready, 1) == b"!"
+            relay, link = linked()
+            link.step(0.0)
+            assert bool(relay.to_service.size) is is_greeted
+            assert (link.descriptor is not None) is is_greeted
+            relay.from_client(json.dumps(call(1)).encode(), 0.0)
+            link.step(PATIENCE_S + 1)
+            waits = "another user's" not in b"".join(relay.to_client._lines).decode()
+            assert waits is is_greeted
+            link.close()
+        finally:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            os.close(ready)
+            os.close(told)
