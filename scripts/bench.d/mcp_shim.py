@@ -1,36 +1,20 @@
-"""The stdio shim: how soon a client has its tools, and how large it is."""
+"""The tools: how soon a client has them, many clients at once, and how large shim and service are."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 from lab import Lab
+from mcp_client import Client
+from mcp_load import many_clients
+from mcp_size import service_size
 from measure import HERE, Row, aims, number, ratio, rss_mib, spread
 
 TIMES_OF_BARE = 2.5
 """How many times a bare start of Python the first two answers may take, p50 and p99."""
-_INITIALIZE = {
-    "jsonrpc": "2.0",
-    "id": 0,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "bench", "version": "1"},
-    },
-}
-_INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-_LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-_CALL = {
-    "jsonrpc": "2.0",
-    "id": 2,
-    "method": "tools/call",
-    "params": {"name": "agent_bridge_guide", "arguments": {"topic": "overview"}},
-}
 
 
 def mcp(lab: Lab, *, quick: bool) -> list[Row]:
@@ -52,6 +36,8 @@ def mcp(lab: Lab, *, quick: bool) -> list[Row]:
         first, resident = _with_call(lab, [shim])
         rows.append({"name": "first call of a new client, service up", **spread(first)})
         rows.append(aims({"name": "RSS of the shim, after a call", "p50": resident, "unit": "MiB"}, p50=15))
+    rows += service_size(lab, shim)
+    rows += many_clients(lab, shim, quick=quick)
     return rows
 
 
@@ -93,12 +79,11 @@ def _bare(lab: Lab) -> float:
 def _cold(lab: Lab, words: list[str]) -> float:
     """Milliseconds from the start of a server until both answers are there."""
     begun = time.monotonic()
-    with _started(lab, words) as server:
-        _ask(server, _INITIALIZE)
-        tools = _ask(server, _INITIALIZED, _LIST)
-        took = (time.monotonic() - begun) * 1000
-        assert tools["result"]["tools"], words
-        _end(server)
+    server = Client(words, lab.environment, lab.home)
+    tools = server.shake_hands()
+    took = (time.monotonic() - begun) * 1000
+    assert tools["result"]["tools"], words
+    server.close()
     return took
 
 
@@ -107,43 +92,11 @@ def _with_call(lab: Lab, words: list[str]) -> tuple[list[float], float]:
     took: list[float] = []
     size = 0.0
     for _ in range(10):
-        with _started(lab, words) as server:
-            _ask(server, _INITIALIZE)
-            _ask(server, _INITIALIZED, _LIST)
-            begun = time.monotonic()
-            found = _ask(server, _CALL)
-            took.append((time.monotonic() - begun) * 1000)
-            assert not found["result"].get("isError"), found
-            size = max(size, rss_mib(server.pid))
-            _end(server)
+        server = Client(words, lab.environment, lab.home)
+        server.shake_hands()
+        begun = time.monotonic()
+        server.call("agent_bridge_guide", topic="overview")
+        took.append((time.monotonic() - begun) * 1000)
+        size = max(size, rss_mib(server.process.pid))
+        server.close()
     return took, size
-
-
-def _started(lab: Lab, words: list[str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=lab.environment, cwd=lab.home, bufsize=0
-    )
-
-
-def _ask(server: subprocess.Popen[bytes], *messages: dict[str, object]) -> dict[str, dict[str, object]]:
-    """The answer to the last of some messages; notifications before it are passed over."""
-    assert server.stdin is not None
-    assert server.stdout is not None
-    server.stdin.write(b"".join(json.dumps(message).encode() + b"\n" for message in messages))
-    line = b""
-    while True:
-        while not line.endswith(b"\n"):
-            piece = server.stdout.readline()
-            if not piece:
-                raise SystemExit(f"{server.args!r} ended without an answer")
-            line += piece
-        found: dict[str, dict[str, object]] = json.loads(line)
-        if found.get("id") == messages[-1]["id"]:
-            return found
-        line = b""
-
-
-def _end(server: subprocess.Popen[bytes]) -> None:
-    assert server.stdin is not None
-    server.stdin.close()
-    server.wait(10)
