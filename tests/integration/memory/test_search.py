@@ -28,13 +28,19 @@ def search(tmp_path: Path) -> Search:
     return Search(tmp_path / "cache" / "index.sqlite")
 
 
+def file_of(search: Search) -> Path:
+    """Its cache."""
+    assert search.cache_file is not None
+    return search.cache_file
+
+
 def found(search: Search, store: Store, *words: str) -> list[str]:
     return sorted(hit.fact.body for hit in search.query(store.scan(), words))
 
 
 def cached(search: Search, words: str) -> list[str]:
     """Bodies in the cache itself that hold `words`."""
-    with sqlite3.connect(search.cache_file) as database:
+    with sqlite3.connect(file_of(search)) as database:
         return [
             row[0] for row in database.execute("SELECT body FROM texts WHERE body LIKE ?", (f"%{words}%",))
         ]
@@ -55,15 +61,15 @@ def test_a_removed_fact_leaves_the_cache(store: Store, search: Search) -> None:
     found(search, store, "harbour")
     store.remove(fact.id)
     assert found(search, store, "harbour") == []
-    assert b"harbour" not in search.cache_file.read_bytes()
+    assert b"harbour" not in file_of(search).read_bytes()
 
 
 def test_cache_is_private(store: Store, search: Search) -> None:
     store.add("The harbour is north")
     found(search, store, "harbour")
     assert cached(search, "harbour") == ["the harbour is north"]
-    assert stat.S_IMODE(search.cache_file.stat().st_mode) == 0o600
-    assert stat.S_IMODE(search.cache_file.parent.stat().st_mode) == 0o700
+    assert stat.S_IMODE(file_of(search).stat().st_mode) == 0o600
+    assert stat.S_IMODE(file_of(search).parent.stat().st_mode) == 0o700
 
 
 def test_a_secret_is_found_but_not_cached(store: Store, search: Search) -> None:
@@ -90,7 +96,7 @@ def test_a_broken_cache_is_rebuilt(store: Store, search: Search, damage: object)
     store.add("The harbour is north")
     found(search, store, "harbour")
     assert callable(damage)
-    damage(search.cache_file)
+    damage(file_of(search))
     assert found(search, store, "harbour") == ["The harbour is north"]
     assert cached(search, "harbour") == ["the harbour is north"]
 
@@ -99,9 +105,9 @@ def test_a_broken_cache_is_rebuilt(store: Store, search: Search, damage: object)
 def test_without_a_cache_the_facts_are_enough(store: Store, search: Search, obstacle: str) -> None:
     store.add("The harbour is north")
     if obstacle == "a file for its directory":
-        search.cache_file.parent.write_text("")
+        file_of(search).parent.write_text("")
     else:
-        search.cache_file.mkdir(parents=True)
+        file_of(search).mkdir(parents=True)
     assert found(search, store, "harbour") == ["The harbour is north"]
 
 
@@ -111,11 +117,11 @@ def test_a_cache_that_another_process_holds(
     monkeypatch.setattr("agent_bridge.memory.search._BUSY_S", 0.05)
     store.add("The harbour is north")
     found(search, store, "harbour")
-    holder = sqlite3.connect(search.cache_file, isolation_level=None)
+    holder = sqlite3.connect(file_of(search), isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
     assert found(search, store, "harbour") == ["The harbour is north"]
     holder.close()
-    assert search.cache_file.exists()
+    assert file_of(search).exists()
 
 
 def test_many_processes_at_once(store: Store, search: Search) -> None:
@@ -138,7 +144,7 @@ def test_many_processes_at_once(store: Store, search: Search) -> None:
                 script,
                 str(store.root),
                 str(store.state.with_name(f"state{one}")),
-                str(search.cache_file),
+                str(file_of(search)),
             ],
             stderr=subprocess.PIPE,
         )
