@@ -17,7 +17,7 @@ def test_the_first_document_has_every_key() -> None:
     document = StatusBoard().read()
     assert set(document) == {
         "schema", "version", "pid", "started_at", "state", "reasons", "projects", "global",
-        "watch", "jobs", "queue", "last_full_check", "registry", "loop",
+        "watch", "jobs", "queue", "last_full_check", "registry", "mcp", "loop",
     }  # fmt: skip
     assert document["state"] == "starting"
     json.dumps(document)
