@@ -33,11 +33,9 @@ class Undone:
 def undo(ledger: Ledger, entry: Entry) -> Undone:
     """Take back one entry and drop it from the ledger, unless it is refused. Links are `adopt`'s part."""
     try:
-        done = _UNDO[entry.kind](ledger, entry)
+        return _take_back(ledger, entry)
     except AgentBridgeError as error:
         return Undone(entry.path, "refused", str(error))
-    apply.drop(ledger, entry)
-    return done
 
 
 def undo_keys(ledger: Ledger, path: Path, edits: Sequence[KeyEdit]) -> Undone | None:
@@ -51,7 +49,7 @@ def undo_keys(ledger: Ledger, path: Path, edits: Sequence[KeyEdit]) -> Undone | 
     ours = {(edit.key, json.dumps(edit.value)) for edit in edits}
     leaving = [record for record in entry.keys if (record.key, record.ours) in ours]
     if len(leaving) == len(entry.keys):
-        return undo(ledger, entry)
+        return _take_back(ledger, entry)
     image = files.read_image(path)
     after, _ = _without_keys(entry.format, image.data, leaving)
     after = _without_made(ledger, entry, after, leaving)
@@ -94,6 +92,12 @@ def obstacles(ledger: Ledger) -> list[Undone]:
         except AgentBridgeError as error:
             found.append(Undone(entry.path, "refused", str(error)))
     return found
+
+
+def _take_back(ledger: Ledger, entry: Entry) -> Undone:
+    done = _UNDO[entry.kind](ledger, entry)
+    apply.drop(ledger, entry)
+    return done
 
 
 def _check_keys(entry: Entry) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from agent_bridge import projects
 from agent_bridge.config import Settings
+from agent_bridge.errors import RefusedError
 from agent_bridge.harnesses import claude_mcp, mcp_command
 from agent_bridge.projection import preview, setup
 from agent_bridge.projection.engine import Engine
@@ -434,6 +435,22 @@ def test_a_file_that_broke_since_does_not_stop_init_or_lose_its_record(
     assert Ledger(project.state).get(place) is not None
     place.write_bytes(good)
     setup.eject(project, settings)
+    assert not place.exists()
+
+
+def test_what_cannot_be_taken_back_is_told_and_stays_on_record(repository: Path, settings: Settings) -> None:
+    project = setup.describe(repository)
+    setup.init(project, settings)
+    place = repository / ".mcp.json"
+    good = place.read_bytes()
+    place.write_bytes(b"{")
+
+    with pytest.raises(RefusedError, match="line 1"):
+        init(repository, settings, mcp=False)
+
+    assert Ledger(project.state).get(place) is not None
+    place.write_bytes(good)
+    init(repository, settings, mcp=False)
     assert not place.exists()
 
 
