@@ -82,8 +82,14 @@ def choose(project: Project, harnesses: Iterable[Harness], site: Site, ledger: L
             continue
         ours.setdefault(target, places[target])
         readers.setdefault(target, []).append(harness.title)
-    found = tuple(Copy(ours[real], tuple(titles)) for real, titles in readers.items())
-    return Choice(found, tuple(notices))
+    found = []
+    for copy in (Copy(ours[real], tuple(titles)) for real, titles in readers.items()):
+        if trouble := _in_the_way(ledger, copy.directory):
+            text = f"{', '.join(copy.readers)} doesn't get our skill: {trouble}"
+            notices.append(Notice("warning", "skill-closed", text, copy.directory))
+        else:
+            found.append(copy)
+    return Choice(tuple(found), tuple(notices))
 
 
 def to_be_done(project: Project, choice: Choice, ledger: Ledger) -> list[tuple[Path, str]]:
@@ -218,6 +224,19 @@ def _why_not(taken: Sequence[Path], place: Path) -> str:
     if not above.is_dir():
         return f"{above} is no directory"
     return "" if os.access(above, os.W_OK | os.X_OK) else f"nothing can be written in {above}"
+
+
+def _in_the_way(ledger: Ledger, directory: Path) -> str:
+    """What keeps our files out of their directory, "" for nothing: its user may have put there anything."""
+    for place in (directory, directory / _REFERENCES):
+        if os.path.lexists(place) and not place.is_dir():
+            return f"{place} is no directory."
+    try:
+        for _ in _changes(ledger, directory):
+            continue
+    except AgentBridgeError as error:
+        return error.sentence()
+    return ""
 
 
 def _is_taken(directory: Path) -> bool:

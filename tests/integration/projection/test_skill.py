@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -158,6 +159,33 @@ def test_a_file_that_its_user_changed_stays_and_is_told(
     setup.eject(project, settings)
     assert [path.name for path in (homes / CLAUDE).rglob("*")] == ["SKILL.md"]
     assert not (homes / CODEX).exists()
+
+
+@pytest.mark.parametrize("kind", ["file for the directory", "file for references", "link", "fifo"])
+def test_what_its_user_put_in_its_place_keeps_nothing_else_from_being_set_up(
+    homes: Path, repository: Path, settings: Settings, kind: str
+) -> None:
+    set_up(repository, settings)
+    ours = homes / CLAUDE
+    if kind == "file for the directory":
+        shutil.rmtree(ours)
+        ours.write_text("mine")
+    elif kind == "file for references":
+        shutil.rmtree(ours / "references")
+        (ours / "references").write_text("mine")
+    else:
+        (ours / "SKILL.md").unlink()
+        (ours / "SKILL.md").symlink_to(repository / "mine") if kind == "link" else os.mkfifo(
+            ours / "SKILL.md"
+        )
+    shutil.rmtree(homes / CODEX)
+
+    told = [one.text for one in preview.preview_project(setup.describe(repository), settings).notices]
+    assert any(text.startswith("Claude Code") and "our skill" in text for text in told), told
+    set_up(repository, settings)
+    assert (homes / CODEX / "SKILL.md").is_file()
+    if kind.startswith("file"):
+        assert "mine" in {path.read_text() for path in (ours, ours / "references") if path.is_file()}
 
 
 def test_what_its_user_removed_comes_back_by_init_alone(
