@@ -33,6 +33,8 @@ STOP_SECONDS = 5.0
 """What calls under way get to end well."""
 REST_SECONDS = 5.0
 """Until a loop that failed is begun anew."""
+SOCKET_SECONDS = 10.0
+"""Between two looks whether the socket's file is still there; a call waits longer than that for a service."""
 BACKLOG = 128
 """Shims that may wait while the tools are loaded."""
 
@@ -54,6 +56,7 @@ class McpHost:
         self._stopping = threading.Event()
         self._state = "idle"
         self._troubles: list[str] = []
+        self._trouble: str | None = None
         self._failure: str | None = None
         self._failures = 0
         self._parts: McpParts | None = None
@@ -93,6 +96,14 @@ class McpHost:
         if self._parts is not None:
             self._parts.apply(settings)
 
+    def check_socket(self) -> None:
+        """See to it that shims find the socket: its file may have been removed. From any thread; done by
+        that of the tools soon after."""
+        if (loop := self._loop) is not None:
+            loop.look()
+        elif not self._stopping.is_set():
+            self._nudge()
+
     def stop(self) -> None:
         """End it: calls under way are answered, what was asked to be remembered is written."""
         if self._stopping.is_set():
@@ -107,6 +118,7 @@ class McpHost:
             if self._thread.is_alive():
                 _log.error("the tools did not end in time", seconds=STOP_SECONDS)
                 return
+            self._withdraw()  # one that was bound anew just now
         if self._parts is not None:
             self._parts.close()
         for used in (self._listener, self._wake, self._waker):
@@ -115,7 +127,7 @@ class McpHost:
 
     def describe(self) -> dict[str, Any]:
         """The tools for the status. From any thread; waits for nothing."""
-        reasons = [*self._troubles, *([self._failure] if self._failure else [])]
+        reasons = [*self._troubles, *(one for one in (self._trouble, self._failure) if one)]
         brain = None if self._parts is None else self._parts.made()
         clients = [] if brain is None else brain.sessions.describe()
         return {
@@ -157,6 +169,35 @@ class McpHost:
         found = path.lstat()
         self._path, self._listener, self._inode = path, listener, (found.st_dev, found.st_ino)
 
+    def _renewed(self) -> socket.socket | None:
+        """The listener that took the place of one whose file is gone; None where it is there. What somebody
+        else has put there stays, and is told."""
+        old = self._listener
+        if self._path is None or old is None or self._stopping.is_set():
+            return None
+        try:
+            found = self._path.lstat()
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            self._trouble = _told(error)
+            return None
+        else:
+            is_ours = (found.st_dev, found.st_ino) == self._inode
+            self._trouble = (
+                None if is_ours else f"Something else lies where the tools' socket was: {self._path}."
+            )
+            return None
+        try:
+            self._listen()
+        except (AgentBridgeError, OSError) as error:
+            self._trouble = _told(error)
+            return None
+        old.close()
+        self._trouble = None
+        _log.warning("the tools' socket was gone; there is a new one", path=str(self._path))
+        return self._listener
+
     def _withdraw(self) -> None:
         """Remove the socket's file, if it is still the one that was bound."""
         if self._path is None:
@@ -185,7 +226,7 @@ class McpHost:
 
             if self._listener is None or self._parts is None:
                 return
-            self._loop = McpLoop(self._listener, self._parts)
+            self._loop = McpLoop(self._listener, self._parts, self._renewed)
             self._loop.run(self._has_started)
         except (Exception, SystemExit) as error:  # noqa: BLE001 (nothing of it may reach the projections)
             failure = error
@@ -213,6 +254,7 @@ class McpHost:
         ready = {descriptor for descriptor, _ in waiting.poll()}
         if self._wake.fileno() in ready:
             self._wake.recv(64)
+            self._renewed()
             return False
         return bool(ready)
 

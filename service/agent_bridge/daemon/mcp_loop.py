@@ -35,9 +35,15 @@ _log = get_logger("mcp")
 class McpLoop:
     """One run of the loop, on the thread that calls `run`."""
 
-    def __init__(self, listener: socket.socket, parts: McpParts) -> None:
+    def __init__(
+        self, listener: socket.socket, parts: McpParts, renewed: Callable[[], socket.socket | None]
+    ) -> None:
+        """`renewed` gives the listener that has taken the place of the one before, if one has."""
         self._listener = listener
         self._parts = parts
+        self._renewed = renewed
+        self._accepting: asyncio.Server | None = None
+        self._looking: asyncio.Task[None] | None = None
         self._loop = asyncio.new_event_loop()
         self._told = asyncio.Event()
         self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
@@ -55,24 +61,48 @@ class McpLoop:
 
     def stop(self) -> None:
         """Make `run` return soon. From any thread."""
+        self._soon(self._told.set)
+
+    def look(self) -> None:
+        """Accept on another listener if there is one. From any thread."""
+        self._soon(self._look)
+
+    def _soon(self, act: Callable[[], None]) -> None:
         try:
-            self._loop.call_soon_threadsafe(self._told.set)
+            self._loop.call_soon_threadsafe(act)
         except RuntimeError:
             return  # it was closed just now
 
     async def _serve(self, started: Callable[[], None]) -> None:
         brain = await asyncio.to_thread(self._parts.brain)
-        accepting = await asyncio.start_unix_server(
-            self._connected, sock=self._listener.dup(), limit=READ_AHEAD, **_KEEPS_FILE
-        )
+        self._accepting = await self._accept(self._listener)
+        self._look()  # who asked for it just now met no loop yet
         started()
         try:
             await self._told.wait()
         finally:
-            accepting.close()
+            self._accepting.close()
             if self._told.is_set():
                 brain.presence.stop()
             await self._drain()
+
+    async def _accept(self, listener: socket.socket) -> asyncio.Server:
+        return await asyncio.start_unix_server(
+            self._connected, sock=listener.dup(), limit=READ_AHEAD, **_KEEPS_FILE
+        )
+
+    def _look(self) -> None:
+        if self._accepting is not None and (self._looking is None or self._looking.done()):
+            self._looking = self._loop.create_task(self._change_listener())
+
+    async def _change_listener(self) -> None:
+        """Who is connected stays so."""
+        listener = self._renewed()
+        if listener is None:
+            return
+        before, self._accepting = self._accepting, await self._accept(listener)
+        if before is not None:
+            before.close()
 
     def _end_tasks(self) -> None:
         """End what is left, which is everything where the loop failed: connections are closed, and their

@@ -82,7 +82,7 @@ def _react(
     from agent_bridge.daemon.engines import ProjectionEngines
     from agent_bridge.daemon.jobs import Jobs
     from agent_bridge.daemon.lifecycle import LOCK_SECONDS, AlreadyRunningError
-    from agent_bridge.daemon.mcp_host import McpHost
+    from agent_bridge.daemon.mcp_host import SOCKET_SECONDS, McpHost
     from agent_bridge.daemon.reactor import DueJob, Reactor
     from agent_bridge.daemon.registry_host import ADDRESS_SECONDS, RegistryHost
     from agent_bridge.daemon.supervisor import Supervisor
@@ -124,6 +124,7 @@ def _react(
         registry.service_is_ready()
         jobs.add("service-lock", LOCK_SECONDS, keep_lock)
         jobs.add("registry-address", ADDRESS_SECONDS, registry.check_address)
+        jobs.add("mcp-socket", SOCKET_SECONDS, tools.check_socket)
 
     pulse.when_ready = when_ready
     reactor = Reactor(

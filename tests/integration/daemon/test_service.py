@@ -59,6 +59,7 @@ def test_a_save_arrives_at_once_and_is_counted(start_service: Starter, make_proj
     assert wait_for_text(project.root / "OUT.md", "one\n") < 1.0
     status = service.wait_status(lambda status: project_of(status, project)["generation"] != before)
     assert project_of(status, project)["last_projection"]["paths"] == [str(project.root / "OUT.md")]  # type: ignore[index]
+    assert {"service-lock", "registry-address", "mcp-socket"} <= {job["name"] for job in status["jobs"]}
 
 
 def test_its_own_writing_starts_no_further_pass(start_service: Starter, make_project: Maker) -> None:
