@@ -139,6 +139,7 @@ class McpLoop:
         sessions = self._parts.brain().sessions
         while sessions.calls_under_way() and self._loop.time() < until:
             await asyncio.sleep(_LOOK_SECONDS)
+        await asyncio.sleep(_LOOK_SECONDS)  # for answers that are made, and not written yet
         for task, writer in self._connections.items():
             # First of all: the SDK answers what it cancels, and the shim would ask nobody else then.
             writer.close()

@@ -33,6 +33,22 @@ def test_a_call_that_is_not_done_in_time_is_left_to_the_next_service(tools: Tool
     assert "the last moment" in fact.body
 
 
+def test_a_call_that_is_done_in_time_is_answered(tools: Tools, project: Path) -> None:
+    shim = Shim(project)
+    shim.begin()
+    store = Store(project / STORE_NAME, state=paths.project_state(id_for(project)))
+    stopping = threading.Thread(target=tools.host.stop)
+    with store.locked("hold it"):
+        number = shim.request("tools/call", {"name": "remember", "arguments": {"text": "Said in time."}})
+        tools.wait(lambda status: status["calls"])
+        stopping.start()
+    answer = shim.hear()
+    assert (answer["id"], answer["result"]["isError"]) == (number, False)
+    assert shim.hear() == {}
+    stopping.join()
+    shim.close()
+
+
 def test_a_socket_whose_place_is_gone_does_not_keep_the_service_from_its_end(tools: Tools) -> None:
     place = paths.mcp_socket().parent
     place.rename(place.with_name("moved"))
