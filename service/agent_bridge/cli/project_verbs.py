@@ -29,8 +29,7 @@ from agent_bridge.daemon.client import service_is_running
 from agent_bridge.errors import EXIT_DONE, EXIT_LEFT_UNDONE, AgentBridgeError, UsageError
 from agent_bridge.projection import preview, setup
 from agent_bridge.projection.engine import Report
-from agent_bridge.projection.ledger import Ledger
-from agent_bridge.projection.legacy_signs import ledger_of
+from agent_bridge.projection.leaving import would_undo
 from agent_bridge.projects import Delivery, Project
 
 _PANEL = "Set-up"
@@ -144,8 +143,7 @@ def eject(
     """Undo what `init` and the service changed here; facts stay."""
     settings = load_settings()
     leaving = projects.load_projects() if every else [_leaving(project)]
-    ledgers = [ledger for one in leaving for ledger in (Ledger(one.state), ledger_of(one))]
-    changed = list(dict.fromkeys(entry.path for ledger in ledgers for entry in ledger.entries()))
+    changed = would_undo(leaving)
     roots = ", ".join(str(one.root) for one in leaving)
     if not leaving:
         return Result("eject", data={"would_undo": []}, view=("No project is set up; nothing to undo.",))

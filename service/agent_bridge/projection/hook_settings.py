@@ -39,9 +39,14 @@ def stale(project: Project, own: Ledger, user: Ledger, all_hooked: Iterable[Hook
     return [*_stale_own(project, own, all_hooked), *_stale_of_user(project, user, all_hooked)]
 
 
-def withdraw_users(user: Ledger, leaving: Project) -> list[undo.Undone]:
+def withdraw_users(user: Ledger, project: Project) -> list[undo.Undone]:
     """Take the user's hooks back when no project but the leaving one has any. The user's lock is held."""
-    return [] if _others(leaving) else undo.withdraw(user, _recorded(user))
+    return undo.withdraw(user, leaving(user, project))
+
+
+def leaving(user: Ledger, project: Project) -> Sequence[KeyEdit]:
+    """The user's hooks that go with this project: none while another has any."""
+    return () if _others(project) else _recorded(user)
 
 
 def keep(

@@ -99,9 +99,14 @@ def stale(project: Project, own: Ledger, user: Ledger, wired: Wiring) -> list[Ke
     return [*_stale_own(own, wired), *_stale_of_user(project, user, wired)]
 
 
-def withdraw_users(user: Ledger, leaving: Project) -> list[undo.Undone]:
+def withdraw_users(user: Ledger, project: Project) -> list[undo.Undone]:
     """Take the user's entries back when no project but the leaving one has MCP. The user's lock is held."""
-    return [] if _others(leaving) else undo.withdraw(user, _recorded(user))
+    return undo.withdraw(user, leaving(user, project))
+
+
+def leaving(user: Ledger, project: Project) -> Sequence[KeyEdit]:
+    """The user's entries that go with this project: none while another has MCP."""
+    return () if _others(project) else _recorded(user)
 
 
 def withdraw_approvals(project: Project, own: Ledger, wired: Wiring) -> list[Notice]:
