@@ -141,7 +141,7 @@ def _by_project(project: str, client_type: str | None, candidates: list[AgentRow
     if not fitting:
         known = dict.fromkeys(one_line(row.project_path, 120) for row in candidates)
         raise UnknownError(
-            "No session works in that project",
+            "No other session works in that project",
             detail=one_line(project, 120),
             remedy=f"There are sessions in: {', '.join(list(known)[:_LISTED])}." if known else "",
         )
@@ -179,7 +179,7 @@ def _suggestion(gone: str, candidates: list[AgentRow]) -> str:
     ]
     if near:
         return f"Now there is: {_listed(near)}."
-    return "See `agent-bridge agents` for the sessions there are."
+    return ""
 
 
 def _name_in(agent_id: str) -> str:

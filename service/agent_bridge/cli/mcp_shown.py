@@ -22,6 +22,10 @@ from agent_bridge.projects import load_projects
 _STATES = {"set": "yes", "missing": "no", "different": "another's", "unreadable": "can't be read"}
 
 
+NOT_RUNNING = NotRunningError.code.replace("_", " ")
+"""The state where there is no service to ask."""
+
+
 def looked(directory: Path) -> dict[str, Any]:
     """`program`, the path of `agent-bridge-mcp` on PATH or null; `state`, `socket`, `reasons`, `clients`,
     `calls` and `errors` as the service tells them; `tools`; `project`; and `entries`, one a client's file.

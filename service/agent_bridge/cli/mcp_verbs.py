@@ -16,13 +16,20 @@ from agent_bridge.cli import mcp_entries, service_verbs
 from agent_bridge.cli.app import Verbs
 from agent_bridge.cli.consent import YesOption, can_ask, consent
 from agent_bridge.cli.mcp_entries import Entry
-from agent_bridge.cli.mcp_shown import looked, status_lines
+from agent_bridge.cli.mcp_shown import NOT_RUNNING, looked, status_lines
 from agent_bridge.cli.printing import harmless_line, tell
 from agent_bridge.cli.registry_access import connect
 from agent_bridge.cli.result import Json, Message, Result, counted, info, warning
 from agent_bridge.cli.where import ProjectOption, start_directory
 from agent_bridge.config import load_settings
-from agent_bridge.errors import EXIT_DONE, EXIT_FAILED, EXIT_LEFT_UNDONE, NotFoundError, UsageError
+from agent_bridge.errors import (
+    EXIT_DONE,
+    EXIT_FAILED,
+    EXIT_LEFT_UNDONE,
+    EXIT_NOT_RUNNING,
+    NotFoundError,
+    UsageError,
+)
 from agent_bridge.harnesses import mcp_command, mcp_user
 from agent_bridge.harnesses.base import Harness, Site
 from agent_bridge.harnesses.observe import observe_site, observe_user
@@ -97,11 +104,12 @@ def status(*, project: ProjectOption = None) -> Result:
     """Say which client has the entry, whether it can be started, and who is connected."""
     data = looked(start_directory(project))
     is_well = data["program"] and data["state"] in ("idle", "loading", "ok")
+    is_silent = data["state"] == NOT_RUNNING
     return Result(
         "mcp status",
         data=data,
         view=("\n".join(status_lines(data)),),
-        exit_code=EXIT_DONE if is_well else EXIT_FAILED,
+        exit_code=EXIT_DONE if is_well else EXIT_NOT_RUNNING if is_silent else EXIT_FAILED,
     )
 
 

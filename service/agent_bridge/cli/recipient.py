@@ -36,7 +36,7 @@ def recipient(rows: Iterable[AgentRow], target: str, who: Person, *, client: str
             remedy="`agent-bridge add` remembers something for every agent.",
         )
     if any(one.agent_id.startswith(target) for one in own):
-        return resolve(rows, _with(asked, client_id=target))
+        return _by_id(rows, _with(asked, client_id=target))
     named = [one for one in own if one.healthy and one.name.casefold() == target.casefold()]
     named = [one for one in named if one.agent_id != who.agent_id]
     if named:
@@ -45,13 +45,23 @@ def recipient(rows: Iterable[AgentRow], target: str, who: Person, *, client: str
         return resolve(rows, _with(asked, project=project_meant(target)))
     except UnknownError as error:
         if client is None and target.startswith("client-"):
-            return resolve(rows, _with(asked, client_id=target))  # or it says what became of that one
+            return _by_id(rows, _with(asked, client_id=target))  # or it says what became of that one
         program = "" if client is None else f" of {shown_name(client)!r}"
         raise UnknownError(
             f"No session{program} that is there has the id or name {shown_name(target)!r},"
             " or works in such a project.",
             remedy=_near(target, [one for one in there if one.agent_id != who.agent_id]),
         ) from error
+
+
+def _by_id(rows: Iterable[AgentRow], request: Request) -> AgentRow:
+    try:
+        return resolve(rows, request)
+    except UnknownError as error:
+        if error.remedy:
+            raise
+        listed = "See `agent-bridge agents` for the sessions there are."
+        raise UnknownError(error.title, detail=error.detail, remedy=listed) from error
 
 
 def _near(target: str, rows: list[AgentRow]) -> str:

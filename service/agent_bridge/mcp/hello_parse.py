@@ -97,7 +97,8 @@ def _identity(text: object) -> str:
     try:
         return checked_identity(text)
     except InvalidError as error:
-        raise HelloError(error.title, detail=error.detail) from None
+        remedy = "It comes from AGENT_BRIDGE_IDENTITY, or --identity, with which agent-bridge-mcp was started."
+        raise HelloError(error.title, detail=error.detail, remedy=remedy) from None
 
 
 def _agent_id(text: object) -> str:

@@ -148,9 +148,10 @@ async def _recipient(
     while True:
         try:
             return resolve(rows, request)
-        except UnknownError:
+        except UnknownError as error:
             if not call.is_replay or loop.time() >= until:
-                raise
+                remedy = error.remedy or "list_agents with includeClients=true shows who is there."
+                raise UnknownError(error.title, detail=error.detail, remedy=remedy) from error
         await asyncio.sleep(_LOOK_SECONDS)
         rows = await session.channel.rows(session.hello.identity)
 

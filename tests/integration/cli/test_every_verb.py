@@ -91,7 +91,7 @@ CASES = (
     Case(("mcp", "config", "--client", "nobody"), 2, "usage"),
     Case(("mcp", "config", "--client", "gemini", "--write", "--yes"), 1, "not_found"),
     Case(("mcp", "config", "--write", "--yes")),
-    Case(("mcp", "status"), 1),
+    Case(("mcp", "status"), 3),
     Case(("mcp", "server")),
     Case(("agents",), 3, "not_running"),
     Case(("agents", "health"), 3, "not_running"),

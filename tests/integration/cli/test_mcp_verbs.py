@@ -213,7 +213,7 @@ def test_for_all_projects_not_before_init(harbour: Program, sealed_home: Path) -
 def test_the_status_without_a_service(without: Program) -> None:
     ran = without("mcp", "status", "--json")
 
-    assert ran.code == 1
+    assert ran.code == 3
     data = ran.json["data"]
     assert data["state"] == "not running"
     assert Path(data["program"]).name == "agent-bridge-mcp"
@@ -232,7 +232,7 @@ def test_the_status_says_that_the_program_is_not_found(
 
     ran = harbour("mcp", "status")
 
-    assert (ran.code, "not found on PATH" in ran.out) == (1, True)
+    assert (ran.code, "not found on PATH" in ran.out) == (3, True)
     assert "isn't set up" in ran.out
 
 
@@ -288,3 +288,22 @@ def test_the_status_and_the_address_with_a_service_and_a_client(served: Program)
     assert stat.S_IMODE(token_file.stat().st_mode) == 0o600
     assert (str(token_file) in ran.out, token in ran.out + ran.err) == (True, False)
     assert "/mcp (streamable HTTP)" in ran.out
+
+
+def test_eject_says_before_what_goes_from_files_of_all_projects(harbour: Program, sealed_home: Path) -> None:
+    other = sealed_home / "other"
+    subprocess.run(["git", "init", "-q", str(other)], check=True)
+    for where in ((), ("--project", str(other))):
+        assert harbour("init", "--yes", *where).code == 0
+    users = {str(sealed_home / name) for name in (".codex/config.toml", ".claude/skills/agent-bridge")}
+    told = harbour("eject", "--dry-run", "--json").json["data"]["would_undo"]
+    assert not users & set(told), "they stay while another project has MCP"
+    assert users <= set(harbour("eject", "--dry-run", "--all", "--json").json["data"]["would_undo"])
+    harbour("init", "--yes", "--no-mcp", "--project", str(other))
+    told = harbour("eject", "--dry-run", "--json").json["data"]["would_undo"]
+    assert users <= set(told), "they go with the last that has it"
+
+    undone = [one["path"] for one in harbour("eject", "--yes", "--json").json["data"]["undone"]]
+
+    assert [path for path in undone if not any(Path(path).is_relative_to(one) for one in told)] == []
+    assert str(sealed_home / ".codex/config.toml") in undone

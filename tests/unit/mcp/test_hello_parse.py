@@ -70,7 +70,7 @@ def test_every_field_arrives() -> None:
         ({"cwd": "here"}, "cwd"),
         ({"cwd": "/a\0b"}, "cwd"),
         ({"project": "/" + "a" * 5000}, "project"),
-        ({"identity": "../x"}, "identity"),
+        ({"identity": "../x"}, "AGENT_BRIDGE_IDENTITY"),
         ({"identity": None}, "identity"),
         ({"agentId": "a\nb"}, "agentId"),
         ({"replayed": "1"}, "replayed"),

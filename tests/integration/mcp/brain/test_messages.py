@@ -55,6 +55,10 @@ def test_a_wrong_call_says_what_to_do_and_another_identity_is_not_there(connect:
     answer = one.call("message_client_session", clientId=other.agent_id, message="Hello?")
     assert answer["isError"]
     assert "No session has that id" in answer["content"][0]["text"]
+    assert "list_agents with includeClients=true shows" in answer["content"][0]["text"]
+    alone = one.call("message_client_session", project="somewhere", message="Hello?")
+    assert "No other session works in that project" in alone["content"][0]["text"]
+    assert "list_agents with includeClients=true shows" in alone["content"][0]["text"]
     assert one.call("channel_inbox", limit=0)["isError"]
     assert one.call("channel_inbox", nonsense=1)["isError"]
     assert other.agent_id not in one.call("list_agents", includeClients=True)["content"][0]["text"]
