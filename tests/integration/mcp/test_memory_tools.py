@@ -429,6 +429,7 @@ def test_without_a_project_only_the_global_memory_is_there(rig: Rig, where: str)
     assert isinstance(error, RefusedError)
     assert 'scope "global"' in str(error)
     assert "init" not in str(error)
+    assert ("hasn't told a directory" in str(error)) is (start is None)
     fact_id = agent.remember("For everybody.", scope="global")
     assert [one["id"] for one in agent.call("recall", query="everybody").data["facts"]] == [fact_id]
     # Nobody has set anything up: a home that is a repository must not publish it.

@@ -56,10 +56,9 @@ def test_each_gets_our_server_once_with_no_path_of_this_machine_and_eject_leaves
     for path, data in with_ours.items():
         comments = [data.count(word) for word in (b"mine", b"inline")]
         assert comments == [places[path].count(word) for word in (b"mine", b"inline")]
-    tracked = b"".join(with_ours[repository / name] for name in TRACKED)
-    assert [
-        one for one in (sealed_home, sys.prefix, mcp_command.beside()) if str(one).encode() in tracked
-    ] == []
+    of_machine = (sealed_home, sys.prefix, mcp_command.beside())
+    for name in OF_PROJECT.keys() - {".claude/settings.local.json"}:
+        assert [one for one in of_machine if str(one).encode() in with_ours[repository / name]] == [], name
 
     setup.init(setup.describe(repository), settings)
     assert {path: path.read_bytes() for path in places} == with_ours
