@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -145,7 +145,7 @@ def init(project: Project, settings: Settings, *, keep_private: bool = False) ->
         if mcp_settings.withdraw_stale(project, engine.ledger, users, survey.mcp) or withdrawn:
             survey = survey_project(project, settings)
         if not project.mcp:
-            skill.withdraw(users, project)
+            _check_taken_out(skill.withdraw(users, project))
         engine.store.create()
         housekeeping.Excluder(project, engine.ledger).keep(survey, engine.store.scan())
         before = frozenset(fact.path for fact in engine.store.scan().facts)
@@ -211,6 +211,13 @@ def eject(project: Project, settings: Settings, *, purge: bool = False) -> Eject
         if not projects.load_projects():
             _purge_user()
     return done
+
+
+def _check_taken_out(undone: Iterable[undo.Undone]) -> None:
+    """Raises RefusedError where something stays though its user doesn't want it."""
+    for one in undone:
+        if one.outcome == "refused":
+            raise RefusedError("It can't be taken out", path=one.path, detail=one.note)
 
 
 def _purge(project: Project) -> list[str]:

@@ -12,6 +12,7 @@ import pytest
 
 from agent_bridge import paths
 from agent_bridge.config import Settings
+from agent_bridge.errors import RefusedError
 from agent_bridge.projection import opencode_plugin, preview, setup, skill
 from agent_bridge.projection.engine import global_engine
 from agent_bridge.projection.ledger import Ledger
@@ -186,6 +187,21 @@ def test_what_its_user_put_in_its_place_keeps_nothing_else_from_being_set_up(
     assert (homes / CODEX / "SKILL.md").is_file()
     if kind.startswith("file"):
         assert "mine" in {path.read_text() for path in (ours, ours / "references") if path.is_file()}
+
+
+def test_what_cannot_be_taken_out_is_told(homes: Path, repository: Path, settings: Settings) -> None:
+    set_up(repository, settings)
+    place = homes / CLAUDE / "SKILL.md"
+    data = place.read_bytes()
+    place.unlink()
+    os.mkfifo(place)
+    with pytest.raises(RefusedError, match=r"SKILL\.md"):
+        set_up(repository, settings, mcp=False)
+
+    place.unlink()
+    place.write_bytes(data)
+    set_up(repository, settings, mcp=False)
+    assert installed(homes) == set()
 
 
 def test_what_its_user_removed_comes_back_by_init_alone(
