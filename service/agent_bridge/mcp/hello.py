@@ -10,6 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 HELLO_VERSION = 1
+RENAMED = "notifications/agent-bridge/renamed"
+"""A notification for the shim alone: `agentId` in its params is what it is to say in a next hello in place of
+the welcome's. A client's roots are asked for after the welcome, and decide on the project and so on the id.
+"""
 ENVIRONMENT = (
     "AGENT_BRIDGE_PROJECT",
     "AI_AGENT",
@@ -34,8 +38,9 @@ class Hello:
     """A shim's hello, parsed and bounded (`mcp.hello_parse`).
 
     `nonce` names the shim (32 hexadecimal digits) and stays the same when it connects anew. `agent_id` is
-    what an earlier welcome gave it, "" before. `replayed`: ids of requests that it sends again because the
-    service ended before it had answered; each as JSON text, since `1` and `"1"` differ.
+    what an earlier welcome gave it, or a later `RENAMED`; "" before. `replayed`: ids of requests that it
+    sends again because the service ended before it had answered; each as JSON text, since `1` and `"1"`
+    differ.
     """
 
     nonce: str

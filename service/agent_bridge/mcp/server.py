@@ -167,6 +167,8 @@ class McpServer:
         before = connected.session.agent_id
         root = await asyncio.to_thread(root_of, start)
         if self._brain.sessions.move(connected, start, root):
+            if connected.tell_id is not None:
+                connected.tell_id(connected.session.agent_id)
             await self._brain.presence.moved(connected, before)
 
 

@@ -22,6 +22,8 @@ from agent_bridge.mcp.hello import Hello
 from agent_bridge.mcp.profiles import profile_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agent_bridge.mcp.ports import ChannelPort, MemoryPort
 
 MOST_SESSIONS = 512
@@ -46,6 +48,8 @@ class Connected:
     moves: int = 0
     """How often the client has said that it has other roots, while it is asked for them."""
     in_flight: int = 0
+    tell_id: Callable[[str], None] | None = None
+    """Tells its shim another id than the welcome's; None where there is no shim."""
     is_closed: bool = False
 
 
@@ -86,7 +90,7 @@ class Sessions:
             before = session.agent_id
             self._release(connected)
             connected.root = root
-            self._name(connected, comes_back=False)
+            self._name(connected)
             return session.agent_id != before
 
     def close(self, connected: Connected) -> bool:
@@ -116,11 +120,11 @@ class Sessions:
             for one in held
         ]
 
-    def _name(self, connected: Connected, *, comes_back: bool = True) -> None:
+    def _name(self, connected: Connected) -> None:
         hello = connected.session.hello
         wanted = _wanted_id(hello, connected.root)
         before = hello.agent_id
-        if comes_back and before and _is_of(before, wanted) and self._is_free(before, hello):
+        if before and _is_of(before, wanted) and self._is_free(before, hello):
             chosen = before
         else:
             chosen, number = wanted, 1

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agent_bridge import __version__
 from agent_bridge.errors import AgentBridgeError
 from agent_bridge.log import get_logger
-from agent_bridge.mcp.hello import HELLO_VERSION
+from agent_bridge.mcp.hello import HELLO_VERSION, RENAMED
 from agent_bridge.mcp.hello_parse import HELLO_BYTES, HelloError, parse_hello
 from agent_bridge.mcp.lines import next_line
 from agent_bridge.mcp.places import first_start, root_of
@@ -84,6 +84,12 @@ async def _serve(
     connected: Connected,
     load: Callable[[], Awaitable[McpServer]],
 ) -> None:
+    def tell_id(agent_id: str) -> None:
+        if not writer.is_closing():
+            told = {"jsonrpc": "2.0", "method": RENAMED, "params": {"agentId": agent_id}}
+            writer.write(json.dumps(told).encode() + b"\n")
+
+    connected.tell_id = tell_id
     try:
         server = await load()
         from agent_bridge.mcp.streams import as_streams

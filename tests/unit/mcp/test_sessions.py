@@ -100,6 +100,15 @@ def test_a_session_that_turns_out_to_work_elsewhere_is_named_for_that(sessions: 
     assert opened(sessions, hello(), root="/home").session.agent_id == ids.client_id(CODEX, "/home", "global")
 
 
+def test_two_that_turned_out_to_work_elsewhere_keep_their_ids_over_a_restart(sessions: Sessions) -> None:
+    wanted = ids.client_id(CODEX, "/p", "global")
+    second = opened(sessions, hello(agent_id=f"{wanted}-2"), root="/home")
+    first = opened(sessions, hello(agent_id=wanted), root="/home")
+    for one in (second, first):  # the roots of the second are known first
+        assert sessions.move(one, Path("/p"), "/p")
+    assert (first.session.agent_id, second.session.agent_id) == (wanted, f"{wanted}-2")
+
+
 def test_there_is_a_most(sessions: Sessions) -> None:
     held = [opened(sessions, hello()) for _ in range(MOST_SESSIONS)]
     with pytest.raises(TooManySessionsError):

@@ -64,6 +64,7 @@ class Link:
         self._next_start = 0.0
         self._gives_up_at: float | None = None
         self._reason = "There is no service yet."
+        self._is_refused = False
 
     @property
     def descriptor(self) -> int | None:
@@ -186,7 +187,9 @@ class Link:
         self._is_welcome = False
         self._greeted_by = now + GREETING_S
         client = self._relay.client or ("", "")
-        self._relay.to_service.put(self._origin.hello(client, self._agent_id, self._relay.replayed()))
+        self._relay.to_service.put(
+            self._origin.hello(client, self._relay.agent_id or self._agent_id, self._relay.replayed())
+        )
 
     def _take(self, line: bytes | None, now: float) -> None:
         if self._is_welcome:
@@ -218,11 +221,13 @@ class Link:
 
     def _refused(self, now: float, reason: str) -> None:
         self._lose(now, f"The service refused the connection: {reason}")
+        self._is_refused = True
         self._relay.give_up(None, self._explained())
 
     def _failed(self, now: float, reason: str) -> None:
         """An attempt failed: the next one is later."""
         self._reason = reason
+        self._is_refused = False
         if self._relay.is_waiting or self._is_starting or now < self._returns_by:
             self._next_attempt = now + self._quick
             self._quick = min(2 * self._quick, _QUICK_S[1])
@@ -259,7 +264,9 @@ class Link:
         self._next_attempt = now
 
     def _explained(self) -> str:
-        """Why a call can't be carried out, and what to do."""
+        """Why a call can't be carried out, and what to do. A service that refuses says both, and runs."""
+        if self._is_refused:
+            return self._reason
         failed = self._starter.failed if self._starter is not None else ""
         tried = f" It couldn't be started: {failed}." if failed else ""
         return f"{self._reason}{tried} Run `agent-bridge up`; `agent-bridge status` tells what is wrong."

@@ -27,6 +27,8 @@ MOST_BYTES = 2 * LONGEST_LINE
 MOST_SENDINGS = 5
 """Services to which a request is sent: one that ends each of them isn't tried for ever."""
 _INITIALIZE_ID = "agent-bridge-mcp:initialize"
+_RENAMED = "notifications/agent-bridge/renamed"
+"""For the shim alone: the session goes by another id now (its client's roots are in another project)."""
 _LISTS = {
     "tools/list": "tools",
     "resources/list": "resources",
@@ -55,7 +57,8 @@ class Relay:
     """One client's conversation. `now` is in seconds of any clock that doesn't go back.
 
     `to_client` and `to_service` hold what is to be written. `client` is the name and the version that the
-    client gave, None before its `initialize`. `asked_for_tools`: `tools/list` was answered.
+    client gave, None before its `initialize`. `agent_id`: what a service calls the session in place of what
+    its welcome said, "" before. `asked_for_tools`: `tools/list` was answered.
     """
 
     __slots__ = (
@@ -70,6 +73,7 @@ class Relay:
         "_patience",
         "_requests",
         "_tools_changed",
+        "agent_id",
         "asked_for_tools",
         "client",
         "to_client",
@@ -92,6 +96,7 @@ class Relay:
         self._is_open = False
         self._asked: dict[int, object] = {}
         self._last_asked = 0
+        self.agent_id = ""
 
     @property
     def is_waiting(self) -> bool:
@@ -323,10 +328,14 @@ class Relay:
         self.to_client.put(messages.dumped({**message, "id": self._last_asked}))
 
     def _pass_notification(self, method: str, message: Message, line: bytes) -> None:
+        params = message.get("params")
+        if method == _RENAMED:
+            agent_id = params.get("agentId") if isinstance(params, dict) else None
+            self.agent_id = agent_id if isinstance(agent_id, str) else ""
+            return
         if method != "notifications/cancelled":
             self.to_client.put(line)
             return
-        params = message.get("params")
         theirs = params.get("requestId") if isinstance(params, dict) else None
         for ours, asked in self._asked.items():
             if asked == theirs and isinstance(params, dict):

@@ -17,6 +17,7 @@ from agent_bridge import paths
 from agent_bridge.config import load_settings
 from agent_bridge.daemon.mcp_host import McpHost
 from agent_bridge.daemon.registry_host import RegistryHost
+from agent_bridge.mcp.hello import RENAMED
 from agent_bridge.projects import Project, add_project, id_for
 
 Json = dict[str, Any]
@@ -67,6 +68,7 @@ class Shim:
         self._peer.connect(str(paths.mcp_socket()))
         self._lines = self._peer.makefile("rb")
         self._ids = itertools.count(1)
+        self.renamed: list[str] = []
         hello = {
             "version": 1,
             "nonce": uuid.uuid4().hex,
@@ -90,10 +92,13 @@ class Shim:
         self._peer.sendall(data)
 
     def hear(self) -> Json:
-        """The next message; {} at the end."""
-        line = self._lines.readline()
-        found: Json = json.loads(line) if line else {}
-        return found
+        """The next message for the client; {} at the end. What is for the shim alone is kept in `renamed`."""
+        while True:
+            line = self._lines.readline()
+            found: Json = json.loads(line) if line else {}
+            if found.get("method") != RENAMED:
+                return found
+            self.renamed.append(found["params"]["agentId"])
 
     def begin(self, capabilities: Mapping[str, Any] | None = None, version: str = "2025-11-25") -> Json:
         """The handshake; what `initialize` is answered."""

@@ -185,12 +185,42 @@ def test_a_client_is_where_its_roots_are_unless_somebody_named_a_project(
     assert len(facts(other)) == 1
     (client,) = tools.wait(lambda status: status["clients"][0]["project"] == str(other))["clients"]
     assert client["agentId"] != shim.agent_id
+    assert shim.renamed == [client["agentId"]]
     assert [row["projectPath"] for row in tools.wait_rows(1)] == [str(other)]
 
     named = connect(cwd=sealed_home, project=str(project))
     named.begin({"roots": {}})
     named.call("remember", text="Nobody was asked for roots.")
     assert len(facts(project)) == 1
+
+
+def test_who_was_placed_by_its_roots_is_the_same_after_a_restart(
+    tools: Tools, connect: Connect, sealed_home: Path
+) -> None:
+    other = listed_project(sealed_home / "other")
+    ids = [_placed(connect(cwd=sealed_home), other) for _ in range(2)]
+    assert ids[1] == f"{ids[0]}-2"
+    tools.wait_rows(2)
+    tools.stop()
+    again = Tools()
+    try:
+        for agent_id in reversed(ids):
+            back = connect(cwd=sealed_home, agentId=agent_id)
+            assert _placed(back, other) == agent_id
+        assert {row["agentId"] for row in again.wait_rows(2)} == set(ids)
+    finally:
+        again.stop()
+
+
+def _placed(shim: Shim, root: Path) -> str:
+    """The id that a client gets by its root."""
+    shim.begin({"roots": {}})
+    asked = shim.hear()
+    roots = {"roots": [{"uri": root.as_uri()}]}
+    shim.say({"jsonrpc": "2.0", "id": asked["id"], "result": roots})
+    shim.call("list_memory")  # it waits until it is known where
+    (agent_id,) = shim.renamed
+    return agent_id
 
 
 def test_calls_run_beside_each_other_and_a_cancelled_one_is_not_waited_for(connect: Connect) -> None:
