@@ -39,6 +39,19 @@ def test_opencode_offers_the_tools_in_its_first_request_and_lists_the_skill_once
     assert listed == 1, "Claude Code's copy serves it"
 
 
+def test_what_opencode_adds_to_a_file_of_ours_goes_with_it(
+    opencode: OpenCode, product: Product, git_repo: Path, environment: dict[str, str]
+) -> None:
+    (opencode.home / ".config/opencode").mkdir(parents=True)
+    product.init(git_repo, mcp=True)
+    dataclasses.replace(opencode, env=environment).run(git_repo)
+    assert "$schema" in json.loads((git_repo / "opencode.json").read_text("utf-8"))
+
+    product.run("eject", "--yes", cwd=git_repo)
+
+    assert not (git_repo / "opencode.json").exists()
+
+
 def test_gemini_offers_the_tools_in_its_first_request_without_a_service(
     gemini: Gemini, product: Product, git_repo: Path, environment: dict[str, str]
 ) -> None:

@@ -156,11 +156,18 @@ def _undo_keys(ledger: Ledger, entry: Entry) -> Undone:
     note = (
         f"changed by somebody else since, left alone: {', '.join(kept_by_others)}" if kept_by_others else ""
     )
-    if entry.created and after.strip() in (b"", b"{}"):
+    if entry.created and _says_nothing(entry.format, after):
         files.delete(image)
         return Undone(entry.path, "removed", note)
     done = _put(ledger, image, after)
     return Undone(done.path, done.outcome, note)
+
+
+def _says_nothing(form: str, data: bytes) -> bool:
+    """Whether no setting is left. OpenCode 1.18.33 names its schema in each file that it reads."""
+    if form == "json" and apply.get_key("json", data, ("$schema",)) is not config_edit.ABSENT:
+        data = apply.unset_key("json", data, ("$schema",))
+    return data.strip() in (b"", b"{}")
 
 
 def _without_keys(form: str, data: bytes, records: Sequence[KeyRecord]) -> tuple[bytes, list[str]]:

@@ -307,3 +307,17 @@ def test_eject_says_before_what_goes_from_files_of_all_projects(harbour: Program
 
     assert [path for path in undone if not any(Path(path).is_relative_to(one) for one in told)] == []
     assert str(sealed_home / ".codex/config.toml") in undone
+
+
+def test_eject_removes_a_file_of_ours_in_which_opencode_named_its_schema(harbour: Program) -> None:
+    file = harbour.cwd / "opencode.json"
+    assert harbour("init", "--yes").code == 0
+    schema = {"$schema": "https://opencode.ai/config.json"}
+    file.write_text(json.dumps(schema | json.loads(file.read_text()), indent=2) + "\n")
+    assert harbour("eject", "--yes").code == 0
+    assert not file.exists()
+
+    assert harbour("init", "--yes").code == 0
+    file.write_text(json.dumps(schema | {"theme": "system"} | json.loads(file.read_text()), indent=2) + "\n")
+    assert harbour("eject", "--yes").code == 0
+    assert json.loads(file.read_text()) == schema | {"theme": "system"}
