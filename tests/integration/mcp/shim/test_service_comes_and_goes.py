@@ -190,7 +190,8 @@ def test_refusal_is_told_and_tried_anew_with_the_next_call(service: Service, shi
     first = service.accept()
     first.hear()
     first.say({"refused": {"reason": "The identity isn't one."}})
-    assert "The identity isn't one." in client.hear()["result"]["content"][0]["text"]
+    told = client.hear()["result"]["content"][0]["text"]
+    assert told == "The service refused the connection: The identity isn't one.", "and it does run"
     assert first.hear() == {}
 
     client.say({"jsonrpc": "2.0", "id": 2, "method": "resources/read"})
