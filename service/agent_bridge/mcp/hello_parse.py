@@ -97,7 +97,7 @@ def _identity(text: object) -> str:
     try:
         return checked_identity(text)
     except InvalidError as error:
-        remedy = "It comes from AGENT_BRIDGE_IDENTITY, or --identity, with which agent-bridge-mcp was started."
+        remedy = "It comes from AGENT_BRIDGE_IDENTITY or --identity, given to agent-bridge-mcp."
         raise HelloError(error.title, detail=error.detail, remedy=remedy) from None
 
 

@@ -50,7 +50,9 @@ class MessageClientSessionParameters(Parameters):
     )
     project: str | None = Field(None, description="Instead: part of a project's name or path.")
     client_type: str | None = Field(
-        None, alias="clientType", description="With project: claude-code, opencode, codex or antigravity."
+        None,
+        alias="clientType",
+        description="With project: claude-code, opencode, codex, gemini or antigravity.",
     )
     conversation_id: str | None = Field(
         None, alias="conversationId", description="Go on with this thread; else a new one."

@@ -14,9 +14,12 @@ import typer
 from agent_bridge.channel import expects
 from agent_bridge.channel.model import AckState
 from agent_bridge.cli.app import _application
+from agent_bridge.harnesses import all_harnesses
+from agent_bridge.harnesses.base import Harness
 from agent_bridge.mcp.catalogue import wire_tool
 from agent_bridge.mcp.guide import PAGES, Topic, guide, page
 from agent_bridge.mcp.instructions import instructions
+from agent_bridge.mcp.profiles import profile_of
 from agent_bridge.mcp.skill import DESCRIPTION, skill
 from agent_bridge.mcp.tool import ANSWER_BYTES, DESCRIPTION_CHARACTERS, Tool
 from agent_bridge.mcp.tools import all_tools
@@ -129,7 +132,7 @@ def test_a_page_names_only_what_there_is(topic: Topic) -> None:
     text = guide(topic, TOOLS)
     parameters = {name for tool in TOOLS for name in wire_tool(tool)["inputSchema"]["properties"]}
     codes = set(re.findall(r"`([a-z][A-Za-z_]*)`", text))
-    programs = {"opencode", "codex", "antigravity", "edit"}
+    programs = {"opencode", "codex", "gemini", "antigravity", "edit"}
 
     camel = {code for code in codes if re.search("[a-z][A-Z]", code)} - {"replyWith"}
     assert camel <= parameters
@@ -189,6 +192,15 @@ def test_the_phrases_of_the_guide_say_that_no_answer_is_awaited(phrase: str) -> 
     assert not expects.infer(f"The build is green, {phrase}.")
     assert expects.infer(f"The build is green, {phrase}. Or is it?")
     assert not expects.infer(f"The build is green, {phrase}: http://x/?a=b")
+
+
+def test_each_client_that_init_wires_can_be_asked_for_by_its_kind() -> None:
+    (tool,) = (wire_tool(one) for one in TOOLS if one.name == "message_client_session")
+    said = tool["inputSchema"]["properties"]["clientType"]["description"]
+    for harness in all_harnesses():
+        if type(harness).mcp_edits is not Harness.mcp_edits:
+            assert profile_of(harness.name) in said
+            assert f"`{profile_of(harness.name)}`" in page("send", TOOLS)
 
 
 def test_the_guide_names_some_phrases() -> None:
