@@ -58,7 +58,7 @@ def _path_of(uri: str) -> Path | None:
         host = parts.hostname or ""
     except ValueError:
         return None
-    path = unquote(parts.path)
+    path = unquote(parts.path, errors="surrogateescape")  # as the names of files come from the system
     if parts.scheme.lower() != "file" or host not in ("", "localhost"):
         return None
     if not path.startswith("/") or "\0" in path or len(os.fsencode(path)) > _PATH:

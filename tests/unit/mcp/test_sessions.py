@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from pathlib import Path
 from typing import Any, cast
@@ -148,6 +149,7 @@ def test_the_option_is_before_the_environment_and_that_before_the_working_direct
     [
         ((), None),
         (("file:///a/b%20c",), "/a/b c"),
+        (("file:///a/%C3%A9%FF",), os.fsdecode(b"/a/\xc3\xa9\xff")),
         (("https://x/a", "file:///b", "file:///c"), "/b"),
         (("file://localhost/a",), "/a"),
         (("file://elsewhere/a", "file:a", "file:///a%00b", "file://[", "FILE:///ok"), "/ok"),
