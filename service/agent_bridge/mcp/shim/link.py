@@ -171,6 +171,8 @@ class Link:
         except OSError as error:
             connection.close()
             self._failed(now, f"The service can't be reached: {error.strerror or error}.")
+            if isinstance(error, NotADirectoryError | PermissionError):
+                self._relay.give_up(None, self._explained())  # None will come to be there.
             return
         except ValueError as error:
             connection.close()

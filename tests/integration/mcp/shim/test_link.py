@@ -195,3 +195,15 @@ def test_socket_of_another_user_is_told_nothing(sealed_home: Path, uid: int, is_
             os.waitpid(child, 0)
             os.close(ready)
             os.close(told)
+
+
+def test_place_where_no_socket_can_be_is_told_at_once(
+    sealed_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (sealed_home / "file").touch()
+    monkeypatch.setenv("AGENT_BRIDGE_RUNTIME_DIR", str(sealed_home / "file"))
+    relay, link = linked(starts_service=True)
+    relay.from_client(json.dumps(call(1)).encode(), 0.0)
+    link.step(0.0)
+    assert not relay.is_waiting
+    assert b"Not a directory" in b"".join(relay.to_client._lines)
