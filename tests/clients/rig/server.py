@@ -36,6 +36,8 @@ class FakeModel(ABC):
     def __init__(self, script: Script) -> None:
         self.script = script
         self.requests: list[Request] = []
+        self.heard = threading.Condition()
+        """Told of each request."""
         self.unknown: list[str] = []
         """Requests that no model server answers, as `METHOD path`; they got 404."""
 
@@ -133,7 +135,9 @@ class _ModelHandler(BaseHTTPRequestHandler):
         path, headers = self._plain_path(), {name.lower(): text for name, text in self.headers.items()}
         side = self.fake.is_side_request(path, headers, body)
         request = Request("POST", path, headers, body, side)
-        self.fake.requests.append(request)
+        with self.fake.heard:
+            self.fake.requests.append(request)
+            self.fake.heard.notify_all()
         try:
             answer = self.fake.post(request, len(self.fake.requests))
         except Exception as failure:
