@@ -37,10 +37,6 @@ RECONCILE = "reconcile"
 _CLOCK_JUMP = 5.0
 _SUSPECT_SECONDS = 0.5
 _PATIENT_LOOK = 5.0
-_LONG_WORK = 0.025
-"""Seconds of work on changed files from which on the next ones wait; a common save takes less."""
-_REST_TIMES = 2.0
-"""How many times as long as the work they wait, within the burst time."""
 
 _log = get_logger("service")
 
@@ -87,7 +83,6 @@ class Reactor:
         self._overflows = 0
         self._missed = 0
         self._last_full_check: float | None = None
-        self._rest_until = 0.0
         self._next_root_check = 0.0
         self._next_git_poll = 0.0
         self._next_patient_look = 0.0
@@ -163,9 +158,7 @@ class Reactor:
         self._pulse.beat()
         now = time.monotonic()
         self._check_clock()
-        settled = (
-            self._settler.take(now, is_empty=_is_empty) if now >= self._rest_until else frozenset[Path]()
-        )
+        settled = self._settler.take(now, is_empty=_is_empty)
         changed = Difference(settled)
         if now >= self._next_root_check:
             self._next_root_check = now + self._settings.root_check_s
@@ -179,21 +172,11 @@ class Reactor:
         if did:
             self._publish()
         self._in_work = 0
-        if settled:
-            self._rest_after(time.monotonic() - now)
-
-    def _rest_after(self, spent: float) -> None:
-        """Files that change all the time are followed with a part of a core, not with all of it: what
-        changes them needs it too."""
-        if spent >= _LONG_WORK:
-            rest = min(_REST_TIMES * spent, self._settings.burst_ms / 1000)
-            self._rest_until = time.monotonic() + rest
 
     def _next_deadline(self) -> float:
         now = time.monotonic()
         deadlines = [self._next_root_check, now + self._pulse.interval]
-        # At rest each event wakes this thread, so what is pending isn't gone through.
-        settled = self._rest_until if now < self._rest_until else self._settler.due()
+        settled = self._settler.due()
         if settled is not None:
             deadlines.append(settled)
         deadlines += self._suspects.values()

@@ -135,7 +135,7 @@ def test_told_to_stop_while_it_starts_it_stops_well(start_service: Starter, make
     assert client.read_status()["state"] == "starting"
     started = time.monotonic()
     assert service.end() == 0
-    assert time.monotonic() - started < 1.0
+    assert time.monotonic() - started < 2.0, "its start would take 3 s"
     assert not any("READY=1" in told for told in service.told)
 
 
