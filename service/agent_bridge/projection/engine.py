@@ -34,7 +34,7 @@ from agent_bridge.projection import (
 from agent_bridge.projection.derived import DerivedFiles
 from agent_bridge.projection.ledger import Ledger
 from agent_bridge.projection.native_live import NativeLive
-from agent_bridge.projection.plan import Wanted
+from agent_bridge.projection.plan import Wanted, distinct
 from agent_bridge.projection.presence import Presence, check_store
 from agent_bridge.projection.projector import Outcome, Projector
 from agent_bridge.projection.removed_worktrees import bring_home
@@ -160,7 +160,7 @@ class Engine:
             adopted = self._adopt(survey) if full else ()
             whole = self.store.scan()
             if snapshot is None or whole.digest != snapshot.digest:
-                outcome = _joined(outcome, self._project(survey, whole))
+                outcome = self._project(survey, whole).after(outcome)
             if full:
                 self._retire(survey, whole, outcome)
                 in_use.record(self.state, survey.sites[0].used)
@@ -286,7 +286,7 @@ class Engine:
         # shared with others.
         held = self.project is not None or any(target.tracked for target in survey.layout.targets)
         shown = snapshot.shared if held else snapshot.readable
-        return Wanted(snapshot.documents, _distinct(shown), survey.heard)
+        return Wanted(snapshot.documents, distinct(shown), survey.heard)
 
     def _project_first(self, survey: Survey, changed: frozenset[Path]) -> tuple[Outcome, Snapshot | None]:
         """Read and project what is known to have changed, before everything else is compared."""
@@ -348,7 +348,7 @@ class Engine:
         if self.project is None:
             return {}
         # The files are the user's own, so what is private to the user is part of it.
-        wanted = Wanted(snapshot.documents, _distinct(snapshot.readable), survey.heard)
+        wanted = Wanted(snapshot.documents, distinct(snapshot.readable), survey.heard)
         return hook_context.keep(self.state, survey.hooked, wanted, self._settings.block_budget)
 
     def _look_around(self, survey: Survey, snapshot: Snapshot) -> tuple[Notice, ...]:
@@ -390,18 +390,3 @@ class Engine:
 def global_engine(settings: Settings, *, step: Callable[[], None] = lambda: None) -> Engine:
     """The engine of the user's global store."""
     return Engine(None, settings, step=step)
-
-
-def _distinct(facts: Iterable[Fact]) -> tuple[Fact, ...]:
-    """The facts without those whose text an earlier one has already."""
-    listed = tuple(facts)
-    if len({fact.text_hash for fact in listed}) == len(listed):
-        return listed
-    first: dict[str, Fact] = {}
-    for fact in listed:
-        first.setdefault(fact.text_hash or fact.path, fact)
-    return tuple(first.values())
-
-
-def _joined(first: Outcome, second: Outcome) -> Outcome:
-    return replace(second, wrote=[*first.wrote, *second.wrote], notices=[*first.notices, *second.notices])

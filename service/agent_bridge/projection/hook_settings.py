@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
-from typing import Literal
 
 from agent_bridge import files, paths
 from agent_bridge.errors import AgentBridgeError, LockTimeoutError
@@ -18,7 +16,8 @@ from agent_bridge.harnesses import hook_command
 from agent_bridge.harnesses.base import KeyEdit, Notice, by_path
 from agent_bridge.projection import apply, undo
 from agent_bridge.projection.hooked import Hooked, own_edits, user_edits
-from agent_bridge.projection.ledger import KeyRecord, Kind, Ledger
+from agent_bridge.projection.ledger import KeyRecord, Ledger
+from agent_bridge.projection.on_record import edits_on_record
 from agent_bridge.projects import Project, load_projects
 
 
@@ -111,20 +110,7 @@ def _others(project: Project) -> bool:
 
 def _recorded(ledger: Ledger) -> list[KeyEdit]:
     """The hooks of ours on record, and their trust."""
-    return [
-        KeyEdit(
-            Path(entry.path),
-            _FORMATS[entry.format],
-            record.key,
-            json.loads(record.ours),
-            "",
-            element=record.element,
-        )
-        for entry in ledger.entries()
-        if entry.kind is Kind.KEYS
-        for record in entry.keys
-        if _is_hook(record)
-    ]
+    return edits_on_record(ledger, _is_hook)
 
 
 def _is_hook(record: KeyRecord) -> bool:
@@ -161,6 +147,3 @@ def _in_force(edit: KeyEdit) -> bool:
     if edit.element:
         return apply.has_element(edit.format, data, edit.key, edit.value)
     return apply.get_key(edit.format, data, edit.key) == edit.value
-
-
-_FORMATS: dict[str, Literal["json", "toml"]] = {"json": "json", "toml": "toml"}

@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 from agent_bridge import files, paths
 from agent_bridge.errors import AgentBridgeError, RefusedError
@@ -20,11 +19,11 @@ from agent_bridge.harnesses import mcp_command
 from agent_bridge.harnesses.base import Harness, KeyEdit, Notice, Site, by_path
 from agent_bridge.harnesses.config_edit import ABSENT
 from agent_bridge.projection import apply, undo
-from agent_bridge.projection.ledger import Entry, KeyRecord, Kind, Ledger
+from agent_bridge.projection.ledger import Entry, KeyRecord, Ledger
+from agent_bridge.projection.on_record import Form, edits_on_record
 from agent_bridge.projects import STORE_NAME, Project, load_projects
 
 Key = tuple[str, ...]
-Form = Literal["json", "toml"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,26 +241,10 @@ def _others(project: Project) -> bool:
 
 def _recorded(ledger: Ledger) -> list[KeyEdit]:
     """The entries and approvals of ours on record."""
-    return [
-        KeyEdit(
-            Path(entry.path),
-            _FORMATS[entry.format],
-            record.key,
-            json.loads(record.ours),
-            "",
-            element=record.element,
-        )
-        for entry in ledger.entries()
-        if entry.kind is Kind.KEYS
-        for record in entry.keys
-        if _is_mcp(record)
-    ]
+    return edits_on_record(ledger, _is_mcp)
 
 
 def _is_mcp(record: KeyRecord) -> bool:
     if record.element:
         return json.loads(record.ours) in (mcp_command.SERVER, mcp_command.TOOLS)
     return mcp_command.SERVER in record.key
-
-
-_FORMATS: dict[str, Form] = {"json": "json", "toml": "toml"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -159,3 +159,14 @@ def _heard(target: Target, wanted: Wanted) -> frozenset[str]:
         return frozenset()
     heard = [wanted.elsewhere.get(reader, frozenset()) for reader in target.readers]
     return frozenset.intersection(*heard)
+
+
+def distinct(facts: Iterable[Fact]) -> tuple[Fact, ...]:
+    """The facts without those whose text an earlier one has already."""
+    listed = tuple(facts)
+    if len({fact.text_hash for fact in listed}) == len(listed):
+        return listed
+    first: dict[str, Fact] = {}
+    for fact in listed:
+        first.setdefault(fact.text_hash or fact.path, fact)
+    return tuple(first.values())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -33,6 +33,10 @@ class Outcome:
     left_out: dict[str, tuple[str, ...]] = field(default_factory=dict)
     said: dict[str, tuple[str, ...]] = field(default_factory=dict)
     waiting: str | None = None
+
+    def after(self, first: Outcome) -> Outcome:
+        """What two passes did, of which this was the second."""
+        return replace(self, wrote=[*first.wrote, *self.wrote], notices=[*first.notices, *self.notices])
 
 
 class Projector:

@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -14,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_bridge.daemon.client import NotAnsweringError, read_status
-from agent_bridge.errors import NotRunningError
-from integration.mcp.brain.conftest import listed_project
+from agent_bridge.daemon.client import read_status
+from integration.mcp.real_service import running_service
 from integration.mcp.shim.rig import Json, Shim, call, initialize
 
 CLIENTS = 16
@@ -26,29 +24,7 @@ PATIENCE = 60.0
 
 @pytest.fixture
 def service(sealed_home: Path) -> Iterator[subprocess.Popen[bytes]]:
-    listed_project(sealed_home / "project")
-    running = subprocess.Popen(
-        [sys.executable, "-m", "agent_bridge.cli.entry", "service", "run"], stderr=subprocess.DEVNULL
-    )
-    try:
-        deadline = time.monotonic() + PATIENCE
-        while _state() not in ("ok", "degraded"):
-            assert time.monotonic() < deadline
-            assert running.poll() is None
-            time.sleep(0.02)
-        yield running
-        running.terminate()
-        assert running.wait(15) == 0
-    finally:
-        running.kill()
-        running.wait()
-
-
-def _state() -> str | None:
-    try:
-        return str(read_status(5.0)["state"])
-    except (NotAnsweringError, NotRunningError):
-        return None
+    yield from running_service(sealed_home)
 
 
 def asked(shim: Shim, number: int, text: str) -> Json:

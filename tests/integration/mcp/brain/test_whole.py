@@ -6,7 +6,6 @@ import asyncio
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,40 +13,16 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from agent_bridge.daemon.client import NotAnsweringError, read_status
-from agent_bridge.errors import NotRunningError
+from agent_bridge.daemon.client import read_status
 from agent_bridge.mcp import catalogue
-from integration.mcp.brain.conftest import listed_project
+from integration.mcp.real_service import running_service
 
 LIMIT_KIB = 110 * 1024
-PATIENCE = 30.0
 
 
 @pytest.fixture
 def service(sealed_home: Path) -> Iterator[subprocess.Popen[bytes]]:
-    listed_project(sealed_home / "project")
-    running = subprocess.Popen(
-        [sys.executable, "-m", "agent_bridge.cli.entry", "service", "run"], stderr=subprocess.DEVNULL
-    )
-    try:
-        deadline = time.monotonic() + PATIENCE
-        while _state() not in ("ok", "degraded"):
-            assert time.monotonic() < deadline
-            assert running.poll() is None
-            time.sleep(0.02)
-        yield running
-        running.terminate()
-        assert running.wait(15) == 0
-    finally:
-        running.kill()
-        running.wait()
-
-
-def _state() -> str | None:
-    try:
-        return str(read_status(5.0)["state"])
-    except (NotAnsweringError, NotRunningError):
-        return None
+    yield from running_service(sealed_home)
 
 
 def test_the_sdks_client_over_stdio_uses_every_part_of_a_service_that_stays_small(
